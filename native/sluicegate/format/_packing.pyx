@@ -1,5 +1,4 @@
-# cython: language_level=3
-"""What packing a column counts and rounds, in compiled loops; the twins and the layouts are in `packing`."""
+"""What packing a column counts and rounds, in compiled loops. By definition: tests/native/format/packing_twin.py."""
 
 from array import array as _array
 
@@ -26,8 +25,8 @@ for _digits in range(16):
 def residue(const int64_t[::1] values, int mode):
     """A column less `mode` times its neighbours: (base, scale, width, planes), for n > mode numbers.
 
-    Of (rest − base) / scale, padded so that the middle number has 0x80 in every plane but the highest where that
-    fits. None where a number on the way is beyond 64 bits.
+    Of (rest − base) / scale, padded so that the middle number has 0x80 in every plane but the highest, where that and
+    the base then fit. None where a difference is beyond 64 bits.
     """
     cdef Py_ssize_t i, n = values.shape[0] - mode
     cdef array.array rest = array.clone(INTS, values.shape[0], zero=False)
@@ -35,7 +34,7 @@ def residue(const int64_t[::1] values, int mode):
     cdef int64_t* x = <int64_t*> rest.data.as_longlongs
     cdef uint64_t* step = <uint64_t*> steps.data.as_ulonglongs
     cdef uint64_t scale = 0, most = 0, pad
-    cdef int64_t base, padded
+    cdef int64_t base, padded, lowered
     cdef int width
     for i in range(values.shape[0]):
         x[i] = values[i]
@@ -52,12 +51,9 @@ def residue(const int64_t[::1] values, int mode):
         step[i] //= scale
         most = max(most, step[i])
     width = width_of(most)
-    if width > 1:
-        pad = centering(step, n, most, width)
-        if pad > <uint64_t> 1 << 62 or scale > <uint64_t> 1 << 62 or mul_overflows(pad, scale, &padded):
-            return None
-        if sub_overflows(base, padded, &base):
-            return None
+    pad = centering(step, n, most, width) if width > 1 else 0
+    if pad and not (scale >> 62 or mul_overflows(pad, scale, &padded) or sub_overflows(base, padded, &lowered)):
+        base = lowered
         for i in range(n):
             step[i] += pad
     return base, scale, width, planes(step, n, width, width)

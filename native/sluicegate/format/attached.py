@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 
 from sluicegate.constants import MOST_EXTRAS
 from sluicegate.format.extras import Extra, ExtraError, extra
-from sluicegate.format.packing import PackingError, Reader, pack_ints, unpack_ints
+from sluicegate.format.packing import pack_ints
+from sluicegate.format.unpacking import PackingError, Reader, unpack_ints
 
 Parts = list[bytes | None]
 Placed = Sequence[tuple[int, int, int]]  # of each bucket stored whole: its readings, first and last time

@@ -8,21 +8,13 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import compress, repeat
-from operator import ge, gt, le, lt, sub
-from typing import Any, NamedTuple
+from operator import le, sub
+from typing import Any
 
-from sluicegate.format.bucket import LARGEST, UNKNOWN, Bucket
-from sluicegate.format.packing import (
-    PackingError,
-    Reader,
-    pack_floats,
-    pack_ints,
-    pack_singles,
-    unpack_floats,
-    unpack_ints,
-)
+from sluicegate.format.bucket import UNKNOWN, Bucket
+from sluicegate.format.packing import pack_floats, pack_ints, pack_singles
 
 NAMES = tuple(UNKNOWN)
 _COUNTS = ("low_n", "high_n")
@@ -30,19 +22,6 @@ _SIDES = ("low_pre", "low_suf", "high_pre", "high_suf")
 _BITS = {name: 1 << bit for bit, name in enumerate(("m2", *_COUNTS, *_SIDES, "log_total"))}
 _LOGS = ("log_total", "log_pre_low", "log_pre_high")
 Fields = dict[str, Any]  # one sequence a field, a bucket each
-
-
-class Side(NamedTuple):
-    """What stands before or after an extreme: how many readings a bucket, and the one beside the bucket's end."""
-
-    room: list[int]
-    beside: Sequence[float]
-    none: float
-
-
-def unknown(count: int) -> Fields:
-    """The fields of `count` buckets of which nothing is known."""
-    return {name: array("q" if name in _COUNTS else "d", [value]) * count for name, value in UNKNOWN.items()}
 
 
 def knows(bucket: Bucket) -> bool:
@@ -111,92 +90,16 @@ def _places(fields: Fields, name: str) -> list[int]:
 
 def _open_counts(fields: Fields, name: str) -> list[bool]:
     """Where the places do not tell how often an extreme occurs."""
-    return _not_told(fields, _places(fields, name))
-
-
-def _not_told(fields: Fields, places: list[int]) -> list[bool]:
     constant = map(le, fields["high"], fields["low"])
-    return [place > 2 and not same for place, same in zip(places, constant, strict=True)]
-
-
-def _side(fields: Fields, name: str) -> Side:
-    extreme, side = name.split("_")
-    none = math.inf if extreme == "low" else -math.inf
-    if side == "pre":
-        return Side(list(map(sub, fields[f"{extreme}_o_first"], fields["first"])), fields["x_first"], none)
-    last = [first + n - 1 for first, n in zip(fields["first"], fields["n"], strict=True)]
-    return Side(list(map(sub, last, fields[f"{extreme}_o_last"])), fields["x_last"], none)
+    return [place > 2 and not same for place, same in zip(_places(fields, name), constant, strict=True)]
 
 
 def _open_side(fields: Fields, name: str) -> list[bool]:
-    return [room > 1 for room in _side(fields, name).room]
-
-
-def unpack_known(reader: Reader, fields: Fields) -> Fields:
-    """The fields again, of buckets whose other fields are `fields`. Raises PackingError for what contradicts those."""
-    count = len(fields["n"])
-    known = unpack_ints(reader, count)
-    if min(known) < 0 or max(known) >= 2 * _BITS["log_total"]:
-        raise PackingError("a bucket that knows what is not known to exist")
-    out = unknown(count)
-    for name in _COUNTS:
-        _fill_counts(reader, fields, known, name, out)
-    _fill_sides(reader, fields, known, out)
-    _spread(out["m2"], _has(known, "m2", repeat(True)), _floats(reader))
-    for name in _LOGS:
-        _spread(out[name], _has(known, "log_total", repeat(True)), _floats(reader))
-    _check(fields, out)
-    return out
-
-
-def _floats(reader: Reader) -> Callable[[int], array[float]]:
-    return lambda count: unpack_floats(reader, count)
-
-
-def _spread(out: array[Any], selected: list[bool], take: Callable[[int], Iterable[Any]]) -> None:
-    """Put what is taken off the payload where it belongs; an empty column is not there."""
-    if all(selected):  # the usual case, at once
-        out[:] = array(out.typecode, take(len(out)))
-        return
-    at = list(compress(range(len(out)), selected))
-    for i, x in zip(at, take(len(at)) if at else (), strict=True):
-        out[i] = x
-
-
-def _fill_counts(reader: Reader, fields: Fields, known: array[int], name: str, out: Fields) -> None:
-    places, bit = _places(fields, name), _BITS[name]
-    out[name] = array("q", [n if bits & bit else -1 for bits, n in zip(known, places, strict=True)])
-    selected = _has(known, name, _not_told(fields, places))
-    _spread(out[name], selected, lambda count: [x + 2 for x in unpack_ints(reader, count)])
-    if any(is_open and not 2 <= n <= most for is_open, n, most in zip(selected, out[name], places, strict=True)):
-        raise PackingError("an extreme that occurs more often than there is room")
-
-
-def _fill_sides(reader: Reader, fields: Fields, known: array[int], out: Fields) -> None:
-    """All four sides are one column, low_pre of every bucket first."""
-    sides = {name: _side(fields, name) for name in _SIDES}
-    total = sum(sum(_has(known, name, [room > 1 for room in side.room])) for name, side in sides.items())
-    column = iter(unpack_floats(reader, total) if total else ())
-    for name, (rooms, beside, none) in sides.items():
-        bit = _BITS[name]
-        told = (
-            (next(column) if room > 1 else x if room else none) if bits & bit else math.nan
-            for bits, room, x in zip(known, rooms, beside, strict=True)
-        )
-        out[name] = array("d", told)
-
-
-def _check(fields: Fields, out: Fields) -> None:
-    """Raises PackingError where what was read contradicts the other fields."""
-    for name, sign in zip(_SIDES, (1, 1, -1, -1), strict=True):
-        beyond = fields["low"] if sign > 0 else fields["high"]
-        across = fields["high"] if sign > 0 else fields["low"]
-        there = [x if -LARGEST <= x <= LARGEST else math.nan for x in out[name]]
-        out_of_place, too_far = (le, gt) if sign > 0 else (ge, lt)
-        if any(map(out_of_place, there, beyond)) or any(map(too_far, there, across)):
-            raise PackingError("a value beside an extreme is beyond the bucket's")
-    logs = [low for low, x in zip(fields["low"], out["log_total"], strict=True) if x == x]
-    if any(map(lt, out["m2"], repeat(0.0))) or any(map(le, logs, repeat(0.0))):
-        raise PackingError("squares or logarithms that cannot be")
-    if any(map(lt, out["log_pre_high"], out["log_pre_low"])):
-        raise PackingError("prefix sums of logarithms that cross")
+    """Where more than one reading stands before or after an extreme."""
+    extreme, side = name.split("_")
+    if side == "pre":
+        return [
+            o_first - first > 1 for o_first, first in zip(fields[f"{extreme}_o_first"], fields["first"], strict=True)
+        ]
+    ends = zip(fields["first"], fields["n"], fields[f"{extreme}_o_last"], strict=True)
+    return [first + n - 1 - o_last > 1 for first, n, o_last in ends]

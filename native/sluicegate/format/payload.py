@@ -12,27 +12,18 @@ import math
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, compress, groupby, pairwise, repeat
-from operator import add, gt, le, sub
+from itertools import accumulate, compress, groupby
+from operator import gt, sub
 from typing import Any
 
-from sluicegate.format import _columns, columns_2
+from sluicegate.format import columns_2
 from sluicegate.format.bucket import FIELDS, LARGEST, LATE, ORDERED, Bucket
-from sluicegate.format.packing import (
-    COMPILED,
-    PackingError,
-    Reader,
-    pack_floats,
-    pack_ints,
-    pack_singles,
-    unpack_floats,
-    unpack_ints,
-)
+from sluicegate.format.packing import pack_floats, pack_ints, pack_singles
+from sluicegate.format.unpacking import PackingError, Reader, unpack_floats, unpack_ints, unpack_whole
 
 MAX_ROWS = 2**18  # buckets and single readings together
 AS_READINGS = 4  # the bit beside ORDERED and LATE
 Readings = tuple["array[int]", "array[float]"]  # times µs, values
-Column = Sequence[int] | Sequence[float]
 Rows = dict[str, "array[int] | array[float]"]
 _TYPES = dict.fromkeys(FIELDS, "q")
 _FLOATS = ("total", "pre_low", "pre_high", "low", "high", "x_first", "x_last")
@@ -157,9 +148,9 @@ def unpack_body(payload: bytes, buckets: int, first: int, codec: int) -> Body:
     values = unpack_floats(reader, singles) if singles else array("d")
     body = Body(first, kinds, n, gap, doubt, times, values, {})
     if count:
-        body.whole = _unpack_whole(reader, body, count, codec)
+        body.whole = _whole(reader, body, count, codec)
     reader.finish()
-    _check_range(times, values, values)
+    _check_range(times, values)
     return body
 
 
@@ -171,52 +162,24 @@ def _check_doubt(kinds: array[int], n: array[int], doubt: array[int]) -> None:
         raise PackingError("single readings of which only some are in doubt")
 
 
-def _check_range(times: Column, least: Column, greatest: Column) -> None:
-    """Raises PackingError for values and times that no bucket may have."""
-    if not len(times):
+def _check_range(times: array[int], values: array[float]) -> None:
+    """Raises PackingError for values and times that no reading may have."""
+    if not times:
         return
-    if max(greatest) > LARGEST or min(least) < -LARGEST:
+    if max(values) > LARGEST or min(values) < -LARGEST:
         raise PackingError("a value beyond ±2^960")
     if max(times) > 2**61 or min(times) < -(2**61):
         raise PackingError("a time beyond ±2^61 µs")
 
 
-def _unpack_whole(reader: Reader, body: Body, count: int, codec: int) -> Rows:
+def _whole(reader: Reader, body: Body, count: int, codec: int) -> Rows:
     """The fields of the buckets stored whole, absolute again."""
     marks: Rows = {"first": array("q", accumulate(body.n, initial=body.first)), "n": body.n, "gap": body.gap}
     marks |= {"flags": body.kinds, "doubt": body.doubt}
     del marks["first"][-1]
     whole = [not kind & AS_READINGS for kind in body.kinds] if count < len(body.kinds) else []
     fields: Rows = {name: array("q", compress(of, whole)) for name, of in marks.items()} if whole else marks
-    found = _columns.unpack_whole(reader.data, reader.at, fields["first"], fields["n"], codec) if COMPILED else None
-    if found:
-        told, reader.at = found
-        return fields | told
-    unpack_whole(reader, fields, count)
-    _check_range(array("q", [*fields["t_first"], *fields["t_last"]]), fields["low"], fields["high"])
-    return fields | (columns_2.unpack_known(reader, fields) if codec > 1 else columns_2.unknown(count))
-
-
-def unpack_whole(reader: Reader, fields: Rows, count: int) -> None:
-    """Add the columns that every codec has. Raises PackingError where they contradict each other."""
-    fields["t_first"] = unpack_ints(reader, count)
-    for name, base in _OFFSETS.items():
-        fields[name] = array("q", map(add, fields[base], unpack_ints(reader, count)))
-    for name in _FLOATS:
-        fields[name] = unpack_floats(reader, count)
-    _check_whole(fields)
-
-
-def _check_whole(fields: Rows) -> None:
-    """Raises PackingError where times, ordinals or values are not in their order."""
-    last = array("q", map(sub, map(add, fields["first"], fields["n"]), repeat(1)))
-    chains: list[list[Column]] = [[fields["pre_low"], fields["pre_high"]]]
-    for name in ("low", "high"):
-        chains.append([fields["t_first"], fields[f"{name}_t_first"], fields[f"{name}_t_last"], fields["t_last"]])
-        chains.append([fields["first"], fields[f"{name}_o_first"], fields[f"{name}_o_last"], last])
-    chains += [[fields["low"], fields[name], fields["high"]] for name in ("x_first", "x_last")]
-    if min(fields["n"]) < 2 or not all(all(map(le, a, b)) for columns in chains for a, b in pairwise(columns)):
-        raise PackingError("a bucket whose fields contradict each other")
+    return fields | unpack_whole(reader, fields["first"], fields["n"], codec)
 
 
 def rows(body: Body, center: float) -> Rows:

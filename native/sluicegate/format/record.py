@@ -200,20 +200,6 @@ class Extreme(NamedTuple):
     pre: float
     suf: float
 
-    def joined(self, other: Extreme) -> Extreme:
-        """Both places of one value, `other`'s readings being the later ones."""
-        t_first, t_last = min(self.t_first, other.t_first), max(self.t_last, other.t_last)
-        often = -1 if self.often < 0 or other.often < 0 else self.often + other.often
-        return Extreme(self.value, t_first, t_last, self.o_first, other.o_last, often, self.pre, other.suf)
-
-    def followed(self, sign: int, other: float) -> Extreme:
-        """Where lesser readings (sign 1), or greater ones (−1), of extreme `other` follow."""
-        return self._replace(suf=other) if sign * other > sign * self.suf else self
-
-    def preceded(self, sign: int, other: float) -> Extreme:
-        """Where lesser readings (sign 1), or greater ones (−1), of extreme `other` stand before."""
-        return self._replace(pre=other) if sign * other > sign * self.pre else self
-
 
 def least(b: Bucket) -> Extreme:
     """The bucket's minimum."""

@@ -16,7 +16,6 @@ from sluicegate.histograms._statistics cimport (
     Gev, c_fit_gev, c_least_magnitude, c_paper_range, c_prediction_interval, c_recommended_range, c_student_quantile,
 )
 
-from sluicegate.histograms.max_like import WatchedExtreme
 from sluicegate.histograms.sum_like import Control
 
 cdef double _LEAST_SAMPLE = 30.0
@@ -212,15 +211,6 @@ cdef class MaxRule:
             self.peaks[j].opened = INFINITY
 
     # for Python
-
-    @property
-    def extremes(self):
-        """The extremes that are kept."""
-        cdef int j
-        return tuple([
-            WatchedExtreme(self.peaks[j].dimension, self.peaks[j].sign, bool(self.peaks[j].strict))
-            for j in range(self.m)
-        ])
 
     @property
     def ranges(self):

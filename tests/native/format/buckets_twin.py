@@ -132,8 +132,17 @@ def _merged_logs(a: Bucket, b: Bucket) -> tuple[float, float, float]:
 def _merged(sign: int, a: Extreme, b: Extreme) -> Extreme:
     """The greater one (sign 1) or the less (−1), b's readings being the later ones."""
     if a.value == b.value:
-        return a.joined(b)
-    return a.followed(sign, b.value) if sign * a.value > sign * b.value else b.preceded(sign, a.value)
+        return _joined(a, b)
+    if sign * a.value > sign * b.value:
+        return a._replace(suf=b.value) if sign * b.value > sign * a.suf else a
+    return b._replace(pre=a.value) if sign * a.value > sign * b.pre else b
+
+
+def _joined(a: Extreme, b: Extreme) -> Extreme:
+    """Both places of one value, b's readings being the later ones."""
+    t_first, t_last = min(a.t_first, b.t_first), max(a.t_last, b.t_last)
+    often = -1 if a.often < 0 or b.often < 0 else a.often + b.often
+    return Extreme(a.value, t_first, t_last, a.o_first, b.o_last, often, a.pre, b.suf)
 
 
 class Builder:

@@ -1,19 +1,16 @@
-"""A payload's columns in compiled loops, where all is as usual; None where it is not, and the Python twins decide.
+"""Reads the columns of a payload (format.md, "Columns" and "Payload"), and refuses what is none with its reason.
 
-The twins: `packing.unpack_ints` and `unpack_floats`, `payload.unpack_whole` and `columns_2.unpack_known`, which say what
-is read and why it is refused. Whatever they refuse, and numbers beyond 64 bits on the way, is None here.
+Integers wrap around at 64 bits, as the format says. Nothing is allocated before the bytes at hand were compared with
+the length that is stated. By definition: tests/native/format/unpacking_twin.py.
 """
 
 from array import array as _array
 
 from cpython cimport array
+from cpython.bytes cimport PyBytes_AS_STRING
 from libc.math cimport INFINITY, NAN, isfinite, isnan
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
-
-cdef extern from *:
-    bint add_overflows "__builtin_add_overflow"(int64_t, int64_t, int64_t*) noexcept nogil
-    bint mul_overflows "__builtin_mul_overflow"(int64_t, int64_t, int64_t*) noexcept nogil
 
 cdef array.array INTS = _array("q"), FLOATS = _array("d")
 cdef double LARGEST = 2.0**960
@@ -36,9 +33,14 @@ FLOAT_NAMES = (
 cdef int[10] BASES = [-1, 0, 0, 2, -2, 4, 0, 6, -2, 8]  # of each integer column the one that it is an offset from
 
 
+class PackingError(ValueError):
+    """The bytes are no column: cut short, of an unknown layout, or with numbers that do not fit."""
+
+
 cdef struct Place:
     const uint8_t* data
     Py_ssize_t at, size
+    const char* why  # it was refused
 
 
 cdef struct Room:
@@ -46,42 +48,67 @@ cdef struct Room:
     double* table
 
 
-def unpack_ints(const uint8_t[::1] data, Py_ssize_t at, Py_ssize_t n):
-    """(n ≥ 1 int64 from `at` on, where they end), or None."""
-    cdef array.array out
-    cdef Place place
-    if not begun(&place, data, at, n):
-        return None
-    out = array.clone(INTS, n, zero=False)
-    return (out, place.at) if ints(&place, n, <int64_t*> out.data.as_longlongs) else None
+cdef class Reader:
+    """Takes bytes off the front of a payload."""
+
+    cdef bytes _data
+    cdef Place _place
+
+    def __init__(self, bytes data not None):
+        self._data = data
+        self._place.data, self._place.at, self._place.size = <const uint8_t*> PyBytes_AS_STRING(data), 0, len(data)
+        self._place.why = NULL
+
+    def take(self, Py_ssize_t n):
+        """The next n bytes. Raises PackingError where fewer are left."""
+        cdef Py_ssize_t at = self._place.at
+        if not 0 <= n <= self._place.size - at:
+            raise PackingError(f"ends at byte {self._place.size}, {n} more were expected at {at}")
+        self._place.at += n
+        return self._data[at : at + n]
+
+    def finish(self):
+        """Raises PackingError where bytes are left."""
+        if self._place.at != self._place.size:
+            raise PackingError(f"{self._place.size - self._place.at} bytes too many at the end")
+
+    cdef int refuse(self) except -1:
+        raise PackingError(f"ends at byte {self._place.size}: {self._place.why.decode()}")
 
 
-def unpack_floats(const uint8_t[::1] data, Py_ssize_t at, Py_ssize_t n):
-    """(n ≥ 1 finite float64 from `at` on, where they end), or None."""
-    cdef array.array out
-    cdef Place place
+def unpack_ints(Reader reader not None, Py_ssize_t n):
+    """A column of n ≥ 1 int64. Raises PackingError."""
+    cdef array.array out = room_for(reader, INTS, n)
+    if not ints(&reader._place, n, longs(out)):
+        reader.refuse()
+    return out
+
+
+def unpack_floats(Reader reader not None, Py_ssize_t n):
+    """A column of n ≥ 1 finite float64. Raises PackingError."""
+    cdef array.array out = room_for(reader, FLOATS, n), steps = array.clone(INTS, n, zero=False)
+    cdef array.array table = array.clone(FLOATS, n, zero=False)
     cdef Room room
-    if not begun(&place, data, at, n):
-        return None
-    out, steps, table = (array.clone(of, n, zero=False) for of in (FLOATS, INTS, FLOATS))
     room.steps, room.table = longs(steps), doubles(table)
-    return (out, place.at) if floats(&place, n, doubles(out), &room) else None
+    if not floats(&reader._place, n, doubles(out), &room):
+        reader.refuse()
+    return out
 
 
-def unpack_whole(const uint8_t[::1] data, Py_ssize_t at, const int64_t[::1] first, const int64_t[::1] n, int codec):
-    """(the fields by name, where they end) of buckets from ordinals `first` of `n` readings each, or None."""
+def unpack_whole(Reader reader not None, const int64_t[::1] first, const int64_t[::1] n, int codec):
+    """The fields by name of buckets stored whole, from ordinals `first` of `n` readings each. Raises PackingError."""
     cdef Py_ssize_t count = n.shape[0]
-    cdef Place place
+    cdef Place* place = &reader._place
     cdef Room room
     cdef int64_t* whole[12]
     cdef double* parts[15]
     cdef int i
     cdef bint right
-    if not begun(&place, data, at, count) or first.shape[0] != count:
-        return None
+    if first.shape[0] != count or count < 1:
+        raise ValueError(f"{first.shape[0]} first ordinals of {count} buckets")
     integers = [array.clone(INTS, count, zero=False) for _ in INT_NAMES]
     numbers = [array.clone(FLOATS, count, zero=False) for _ in FLOAT_NAMES]
-    steps, known = array.clone(INTS, count, zero=False), array.clone(INTS, count, zero=False)
+    known = array.clone(INTS, count, zero=False)
     table = array.clone(FLOATS, 4 * count, zero=False)
     ranks = array.clone(INTS, 4 * count, zero=False)
     column = array.clone(FLOATS, 4 * count, zero=False)
@@ -93,14 +120,21 @@ def unpack_whole(const uint8_t[::1] data, Py_ssize_t at, const int64_t[::1] firs
     cdef int64_t* bits = longs(known)
     cdef double* beside = doubles(column)
     with nogil:
-        right = plain(&place, count, &first[0], &n[0], whole, parts, &room)
+        right = plain(place, count, &first[0], &n[0], whole, parts, &room)
         if right and codec > 1:
-            right = told(&place, count, &first[0], &n[0], bits, whole, parts, beside, &room)
+            right = told(place, count, &first[0], &n[0], bits, whole, parts, beside, &room)
         elif right:
             nothing_told(count, whole, parts)
     if not right:
-        return None
-    return dict(zip(INT_NAMES, integers)) | dict(zip(FLOAT_NAMES, numbers)), place.at
+        reader.refuse()
+    return dict(zip(INT_NAMES, integers)) | dict(zip(FLOAT_NAMES, numbers))
+
+
+cdef array.array room_for(Reader reader, array.array of, Py_ssize_t n):
+    """An array of n; the caller bounds n, since a column of one number repeated has few bytes."""
+    if n < 1:
+        raise PackingError(f"a column of {n} numbers")
+    return array.clone(of, n, zero=False)
 
 
 cdef inline int64_t* longs(array.array of):
@@ -111,30 +145,37 @@ cdef inline double* doubles(array.array of):
     return of.data.as_doubles
 
 
-cdef bint begun(Place* place, const uint8_t[::1] data, Py_ssize_t at, Py_ssize_t n):
-    if n < 1 or at < 0 or at >= data.shape[0]:
-        return False
-    place.data, place.at, place.size = &data[0], at, data.shape[0]
-    return True
+cdef bint refused(Place* place, const char* why) noexcept nogil:
+    place.why = why
+    return False
+
+
+cdef int next_byte(Place* place) noexcept nogil:
+    """The next byte; −1 at the end."""
+    cdef int found = -1
+    if place.at < place.size:
+        found = place.data[place.at]
+        place.at += 1
+    else:
+        place.why = "cut short"
+    return found
 
 
 cdef bint number(Place* place, int64_t* out) noexcept nogil:
-    """LEB128 of the zigzag of an int64."""
-    cdef uint64_t value = 0
-    cdef int shift
-    cdef uint8_t byte
+    """LEB128 of a zigzag, at most ten bytes; of what is beyond 64 bits the lowest ones."""
+    cdef uint64_t value = 0, above = 0
+    cdef int shift, byte
     for shift in range(0, 70, 7):
-        if place.at >= place.size:
-            return False
-        byte = place.data[place.at]
-        place.at += 1
-        if shift == 63 and byte > 1:
+        byte = next_byte(place)
+        if byte < 0:
             return False
         value |= (<uint64_t> (byte & 0x7F)) << shift
+        if shift == 63:
+            above = <uint64_t> (byte >> 1 & 1) << 63
         if byte < 0x80:
-            out[0] = <int64_t> (value >> 1) ^ -<int64_t> (value & 1)
+            out[0] = <int64_t> ((value >> 1 | above) ^ -(value & 1))
             return True
-    return False
+    return refused(place, "an integer of more than ten bytes")
 
 
 cdef bint planes(Place* place, Py_ssize_t n, int width, uint64_t* out) noexcept nogil:
@@ -143,7 +184,7 @@ cdef bint planes(Place* place, Py_ssize_t n, int width, uint64_t* out) noexcept 
     cdef Py_ssize_t i
     cdef int plane
     if place.size - place.at < n * width:
-        return False
+        return refused(place, "cut short")
     for i in range(n):
         out[i] = data[i]
     for plane in range(1, width):
@@ -154,17 +195,16 @@ cdef bint planes(Place* place, Py_ssize_t n, int width, uint64_t* out) noexcept 
 
 
 cdef bint ints(Place* place, Py_ssize_t n, int64_t* out) noexcept nogil:
+    cdef uint64_t* x = <uint64_t*> out
     cdef int64_t[2] start
-    cdef int64_t base, scale, step
-    cdef int mode, width, k
+    cdef int64_t base, scale
+    cdef int head = next_byte(place), mode, width, k
     cdef Py_ssize_t i
-    cdef bint over = False
-    if place.at >= place.size:
+    if head < 0:
         return False
-    mode, width = place.data[place.at] & 3, place.data[place.at] >> 2
-    place.at += 1
+    mode, width = head & 3, head >> 2
     if mode > 2 or width > 8 or n <= mode:
-        return False
+        return refused(place, "integers of a layout, width or length that there is not")
     for k in range(mode):
         if not number(place, &start[k]):
             return False
@@ -172,74 +212,79 @@ cdef bint ints(Place* place, Py_ssize_t n, int64_t* out) noexcept nogil:
         return False
     if width == 0:
         for i in range(mode, n):
-            out[i] = base
-    elif not planes(place, n - mode, width, <uint64_t*> out + mode):
+            x[i] = <uint64_t> base
+    elif not planes(place, n - mode, width, x + mode):
         return False
     else:
         for i in range(mode, n):
-            over |= out[i] < 0
-            over |= mul_overflows(out[i], scale, &step)
-            over |= add_overflows(step, base, &out[i])
+            x[i] = x[i] * <uint64_t> scale + <uint64_t> base
     for k in range(mode - 1, -1, -1):
-        out[k] = start[k]
+        x[k] = <uint64_t> start[k]
         for i in range(k + 1, n):
-            over |= add_overflows(out[i], out[i - 1], &out[i])
-    return not over
+            x[i] += x[i - 1]
+    return True
 
 
 cdef bint table_of(Place* place, Py_ssize_t n, int mode, double* out, int64_t* steps) noexcept nogil:
     """Floats of layout 0 (planes) or 1 (integers over a power of ten)."""
     cdef Py_ssize_t i
     cdef int digits
-    cdef bint right = True
     if mode == 0:
-        if not planes(place, n, 8, <uint64_t*> out):
-            return False
-        for i in range(n):
-            right &= isfinite(out[i]) != 0
-        return right
-    if place.at >= place.size:
-        return False
-    digits = place.data[place.at]
-    place.at += 1
-    if digits > 15 or not ints(place, n, steps):
+        return planes(place, n, 8, <uint64_t*> out) and finite(place, n, out)
+    digits = next_byte(place)
+    if digits > 15:
+        return refused(place, "decimals of more than 15 places")
+    if digits < 0 or not ints(place, n, steps):
         return False
     for i in range(n):
         out[i] = (<double> steps[i]) / POWERS[digits]
     return True
 
 
-cdef bint floats(Place* place, Py_ssize_t n, double* out, Room* room) noexcept nogil:
-    cdef int mode
+cdef bint finite(Place* place, Py_ssize_t n, const double* values) noexcept nogil:
     cdef Py_ssize_t i
-    cdef int64_t size
-    cdef uint64_t bits
-    if place.at >= place.size:
+    cdef bint right = True
+    for i in range(n):
+        right &= isfinite(values[i]) != 0
+    return right or refused(place, "a number that is not finite")
+
+
+cdef bint floats(Place* place, Py_ssize_t n, double* out, Room* room) noexcept nogil:
+    cdef int mode = next_byte(place)
+    cdef Py_ssize_t i
+    if mode < 0:
         return False
-    mode = place.data[place.at]
-    place.at += 1
     if mode < 2:
         return table_of(place, n, mode, out, room.steps)
     if mode == 2:
-        if not number(place, &size) or size < 1 or size > n or place.at >= place.size:
-            return False
-        mode = place.data[place.at]
-        place.at += 1
-        if mode > 1 or not table_of(place, size, mode, room.table, room.steps) or not ints(place, n, room.steps):
-            return False
-        for i in range(n):
-            if room.steps[i] < 0 or room.steps[i] >= size:
-                return False
-            out[i] = room.table[room.steps[i]]
-        return True
+        return dictionary(place, n, out, room)
     if mode == 3:
-        if not planes(place, 1, 8, &bits):
+        if not planes(place, 1, 8, <uint64_t*> out):
             return False
-        memcpy(&out[0], &bits, 8)
         for i in range(1, n):
             out[i] = out[0]
-        return isfinite(out[0]) != 0
-    return mode == 4 and singles(place, n, out)
+        return finite(place, 1, out)
+    return singles(place, n, out) if mode == 4 else refused(place, "floats of an unknown layout")
+
+
+cdef bint dictionary(Place* place, Py_ssize_t n, double* out, Room* room) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef int64_t size
+    cdef int mode
+    if not number(place, &size):
+        return False
+    if size < 1 or size > n:
+        return refused(place, "a dictionary of more numbers than its column, or of none")
+    mode = next_byte(place)
+    if mode > 1:
+        return refused(place, "a dictionary of an unknown layout")
+    if mode < 0 or not table_of(place, size, mode, room.table, room.steps) or not ints(place, n, room.steps):
+        return False
+    for i in range(n):
+        if room.steps[i] < 0 or room.steps[i] >= size:
+            return refused(place, "a rank outside its dictionary")
+        out[i] = room.table[room.steps[i]]
+    return True
 
 
 cdef bint singles(Place* place, Py_ssize_t n, double* out) noexcept nogil:
@@ -248,15 +293,13 @@ cdef bint singles(Place* place, Py_ssize_t n, double* out) noexcept nogil:
     cdef uint64_t* bits = <uint64_t*> out
     cdef uint32_t half
     cdef float value
-    cdef bint right = True
     if not planes(place, n, 4, bits):
         return False
     for i in range(n):
         half = <uint32_t> bits[i]
         memcpy(&value, &half, 4)
         out[i] = value
-        right &= isfinite(value) != 0
-    return right
+    return finite(place, n, out)
 
 
 cdef bint plain(
@@ -266,7 +309,7 @@ cdef bint plain(
     cdef const int64_t* base
     cdef Py_ssize_t i
     cdef int k
-    cdef bint wrong = False
+    cdef bint wrong = False, far = False
     cdef double low, high
     for k in range(10):
         if not ints(place, count, whole[k]):
@@ -274,21 +317,22 @@ cdef bint plain(
         if BASES[k] != -1:
             base = first if BASES[k] == -2 else whole[BASES[k]]
             for i in range(count):
-                wrong |= add_overflows(whole[k][i], base[i], &whole[k][i])
+                whole[k][i] = <int64_t> (<uint64_t> whole[k][i] + <uint64_t> base[i])
     for k in range(7):
         if not floats(place, count, parts[k], room):
             return False
     for i in range(count):
         low, high = parts[3][i], parts[4][i]
         wrong |= n[i] < 2 or parts[1][i] > parts[2][i]
-        wrong |= low < -LARGEST or high > LARGEST
+        far |= low < -LARGEST or high > LARGEST or whole[0][i] < -FARTHEST or whole[1][i] > FARTHEST
         wrong |= parts[5][i] < low or parts[5][i] > high or parts[6][i] < low or parts[6][i] > high
-        wrong |= whole[0][i] < -FARTHEST or whole[1][i] > FARTHEST
         for k in range(2, 10, 4):
             wrong |= whole[k][i] < whole[0][i] or whole[k + 1][i] < whole[k][i] or whole[1][i] < whole[k + 1][i]
             wrong |= whole[k + 2][i] < first[i] or whole[k + 3][i] < whole[k + 2][i]
             wrong |= whole[k + 3][i] > first[i] + n[i] - 1
-    return not wrong
+    if wrong:
+        return refused(place, "a bucket whose fields contradict each other")
+    return not far or refused(place, "a value of more than 2^960, or a time of more than 2^61 microseconds")
 
 
 cdef void nothing_told(Py_ssize_t count, int64_t** whole, double** parts) noexcept nogil:
@@ -314,8 +358,10 @@ cdef bint told(
         return False
     for i in range(count):
         wrong |= known[i] < 0 or known[i] >= 2 * LOGS
-    if wrong or not (often(place, count, n, known, LOW_N, whole, parts, 4, whole[10], room)
-                     and often(place, count, n, known, HIGH_N, whole, parts, 8, whole[11], room)):
+    if wrong:
+        return refused(place, "a bucket that knows what is not known to exist")
+    if not (often(place, count, n, known, LOW_N, whole, parts, 4, whole[10], room)
+            and often(place, count, n, known, HIGH_N, whole, parts, 8, whole[11], room)):
         return False
     for side in range(4):
         for i in range(count):
@@ -335,13 +381,15 @@ cdef bint told(
             parts[7 + side][i] = x
             if -LARGEST <= x <= LARGEST:
                 wrong |= (x <= parts[3][i] or x > parts[4][i]) if side < 2 else (x >= parts[4][i] or x < parts[3][i])
+    if wrong:
+        return refused(place, "a value beside an extreme is beyond the bucket's")
     for k in range(11, 15):
         if not spread(place, count, known, M2 if k == 11 else LOGS, parts[k], column, room):
             return False
     for i in range(count):
         low = parts[3][i]
         wrong |= parts[11][i] < 0 or parts[14][i] < parts[13][i] or (low <= 0 and not isnan(parts[12][i]))
-    return not wrong
+    return not wrong or refused(place, "squares or logarithms that cannot be")
 
 
 cdef inline int64_t room_of(int64_t first, int64_t n, int64_t** whole, int side, Py_ssize_t i) noexcept nogil:
@@ -372,7 +420,7 @@ cdef bint often(
             right &= 0 <= room.steps[at] <= places - 2
             out[i] = room.steps[at] + 2
             at += 1
-    return right
+    return right or refused(place, "an extreme that occurs more often than there is room")
 
 
 cdef bint spread(
