@@ -9,10 +9,10 @@ from typing import Any
 
 import jsonschema
 import pytest
+from window_schema import schema
 
 import sluicegate as sg
 from sluicegate.errors import ConfigurationError
-from sluicegate.windowing.schema import schema
 
 count, delta, time = sg.policies.count(10), sg.policies.delta("km", 5), sg.policies.time("1h")
 punctuation, hop = sg.policies.punctuation(), sg.policies.time("1h", hop="10min")
@@ -161,7 +161,7 @@ SCHEMA = json.loads((Path(__file__).parents[3] / "docs/schema/window.schema.json
 
 
 def test_the_schema_is_what_the_code_says() -> None:
-    """Written by `python -m sluicegate.windowing.schema > docs/schema/window.schema.json`."""
+    """Written by `python tests/native/windowing/window_schema.py`."""
     assert schema() == SCHEMA
 
 

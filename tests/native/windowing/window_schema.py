@@ -1,4 +1,4 @@
-"""The JSON Schema of a window's table, for editors: `python -m sluicegate.windowing.schema` prints it.
+"""Writes docs/schema/window.schema.json, the JSON Schema of a window's table for editors: run it after a change.
 
 It says what can be seen of a definition without calculating; `WindowSpec.from_dict` says the rest.
 """
@@ -6,6 +6,7 @@ It says what can be seen of a definition without calculating; `WindowSpec.from_d
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from sluicegate.policies import MAX_COUNT
@@ -152,10 +153,6 @@ def _ref(name: str) -> Schema:
     return {"$ref": f"#/$defs/{name}"}
 
 
-def text() -> str:
-    """As it stands in docs/schema."""
-    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
-
-
 if __name__ == "__main__":
-    print(text(), end="")
+    written = json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+    (Path(__file__).parents[3] / "docs/schema/window.schema.json").write_text(written, "utf-8")
