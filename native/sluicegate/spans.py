@@ -10,9 +10,11 @@ _UNITS = {
 }  # fmt: skip
 
 
-def micros(text: str) -> int | None:
-    """The length in µs of a text such as "24h", "1.5h", "15min", "90s", "500ms", "10us"; None for anything else."""
-    match = re.fullmatch(r"\s*(\d{1,19})(\.\d{1,9})?\s*([a-z]+)\s*", text)
+def micros(length: object) -> int | None:
+    """The µs of an int, or of a text such as "24h", "1.5h", "15min", "90s", "500ms", "10us"; None for anything else."""
+    if not isinstance(length, str):
+        return length if isinstance(length, int) and not isinstance(length, bool) else None
+    match = re.fullmatch(r"\s*(\d{1,19})(\.\d{1,9})?\s*([a-z]+)\s*", length)
     if match is None or match[3] not in _UNITS:
         return None
     return int(match[1]) * _UNITS[match[3]] + round(float(match[2] or 0) * _UNITS[match[3]])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from sluicegate.checks import is_whole
 from sluicegate.errors import ConfigurationError
 
 LEAST = 4
@@ -33,7 +34,7 @@ class Constrained:
 
     def __post_init__(self) -> None:
         """Raise ConfigurationError unless the limit leaves room for an open, a cut and two whole buckets."""
-        if isinstance(self.limit, bool) or not isinstance(self.limit, int) or not LEAST <= self.limit <= MOST:
+        if not is_whole(self.limit, LEAST, MOST):
             raise ConfigurationError(
                 f"Constrained({self.limit!r}): expected a whole number of buckets from {LEAST} to 2^31 "
                 "(one is open, one is cut by the window's edge, two hold the rest)"

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
 
+from sluicegate.checks import MAX_COUNT, check_confidence, check_whole, is_number
 from sluicegate.errors import ConfigurationError
-from sluicegate.histograms.checks import check_confidence, check_whole
-
-MOST_HOP = 2**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +30,13 @@ class Hop:
         """Check both settings."""
         check_confidence("Hop", self.confidence)
         if isinstance(self.hint, tuple):
-            if len(self.hint) != 2 or not _deviation(self.hint[1]):
+            if len(self.hint) != 2 or not is_number(self.hint[1], 0.0):
                 raise ConfigurationError(
                     f"Hop(hint={self.hint!r}): expected (size, standard deviation), the latter 0 or more"
                 )
-            check_whole("Hop", "hint", self.hint[0], 1, MOST_HOP)
+            check_whole("Hop", self.hint[0], 1, MAX_COUNT, "hint")
         elif self.hint is not None:
-            check_whole("Hop", "hint", self.hint, 1, MOST_HOP)
+            check_whole("Hop", self.hint, 1, MAX_COUNT, "hint")
 
     @property
     def expected(self) -> tuple[float, float]:
@@ -52,7 +49,3 @@ class Hop:
     def name(self) -> str:
         """What a stored window is checked against."""
         return f"hop:{self.confidence!r}:{self.hint!r}"
-
-
-def _deviation(x: object) -> bool:
-    return isinstance(x, int | float) and not isinstance(x, bool) and 0.0 <= x < inf

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from sluicegate.checks import MAX_COUNT, check_confidence, check_whole
 from sluicegate.errors import ConfigurationError
-from sluicegate.histograms.checks import check_confidence, check_whole
 from sluicegate.monoids.layout import Layout, Op
 
 LEAST_BLOCK = 2
-MOST_BLOCK = 2**53
 LEAST_STAGING, MOST_STAGING = 2, 2**20
 STAGING = 8192  # of a staircase: grown as it is needed; the paper's buffer before the data store is 512
 RANGES = ("recommended", "paper")
@@ -54,12 +53,12 @@ class MaxLike:
             estimate = (self.block, self.confidence, self.candidates) != (None, CONFIDENCE, RANGES[0])
             object.__setattr__(self, "staircase", not estimate and self.staging != 0)
         if self.block is not None:
-            check_whole("MaxLike", "block", self.block, LEAST_BLOCK, MOST_BLOCK)
+            check_whole("MaxLike", self.block, LEAST_BLOCK, MAX_COUNT, "block")
         check_confidence("MaxLike", self.confidence)
         if self.candidates not in RANGES:
             raise ConfigurationError(f"MaxLike(candidates={self.candidates!r}): expected one of {', '.join(RANGES)}")
         if self.staging:
-            check_whole("MaxLike", "staging", self.staging, LEAST_STAGING, MOST_STAGING)
+            check_whole("MaxLike", self.staging, LEAST_STAGING, MOST_STAGING, "staging")
         if not isinstance(self.staircase, bool) or (self.staircase and self.staging == 0):
             raise ConfigurationError(
                 f"MaxLike(staircase={self.staircase!r}, staging={self.staging!r}): expected True or False, and a tail "

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf
 from typing import NamedTuple
 
+from sluicegate.checks import check_confidence, check_whole, is_number
 from sluicegate.errors import ConfigurationError
-from sluicegate.histograms.checks import check_confidence, check_whole
 from sluicegate.records import Bounded
 
 MOST_REFRESH = 2**31
@@ -45,11 +44,11 @@ class SumLike:
 
     def __post_init__(self) -> None:
         """Check each limit by itself; which aggregates there are is checked by the window."""
-        if self.error is not None and not _positive(self.error):
+        if self.error is not None and not (is_number(self.error) and self.error > 0.0):
             raise ConfigurationError(
                 f"SumLike(error={self.error!r}): expected a number above 0, such as 0.01 for 1 %, or None"
             )
-        if not _number(self.atol) or not 0.0 <= self.atol < inf:
+        if not is_number(self.atol, 0.0):
             raise ConfigurationError(
                 f"SumLike(atol={self.atol!r}): expected a finite number, 0 or more, in the result's units"
             )
@@ -58,7 +57,7 @@ class SumLike:
         check_confidence("SumLike", self.confidence)
         if not isinstance(self.withhold, bool):
             raise ConfigurationError(f"SumLike(withhold={self.withhold!r}): expected True or False")
-        check_whole("SumLike", "refresh", self.refresh, 1, MOST_REFRESH)
+        check_whole("SumLike", self.refresh, 1, MOST_REFRESH, "refresh")
         if self.of is not None and not isinstance(self.of, str):
             object.__setattr__(self, "of", tuple(self.of))
 
@@ -131,11 +130,3 @@ def _named(histogram: SumLike, kinds: Sequence[tuple[str, str, int]]) -> list[tu
             f"SumLike(of={histogram.of!r}): expected names of the aggregates, {list(known)}, or 'count'"
         )
     return [known[name] for name in names]
-
-
-def _number(x: object) -> bool:
-    return isinstance(x, int | float) and not isinstance(x, bool)
-
-
-def _positive(x: object) -> bool:
-    return isinstance(x, int | float) and not isinstance(x, bool) and 0.0 < x < inf

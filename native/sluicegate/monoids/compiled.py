@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from sluicegate.checks import is_whole
 from sluicegate.errors import ConfigurationError
 from sluicegate.monoids.monoid import Monoid
 
@@ -41,9 +42,9 @@ def compiled(
     """
     addresses = {"lift": lift, "combine": combine, "lower": lower, "deduct": 0 if deduct is None else deduct}
     for what, address in addresses.items():
-        if isinstance(address, bool) or not isinstance(address, int) or not (address > 0 or what == "deduct"):
+        if not is_whole(address, 0 if what == "deduct" else 1, 2**63 - 1):
             raise ConfigurationError(f"compiled({name!r}): {what} is {address!r}, expected the address of a function")
-    if isinstance(width, bool) or not isinstance(width, int) or not 1 <= width <= MOST_SLOTS:
+    if not is_whole(width, 1, MOST_SLOTS):
         raise ConfigurationError(f"compiled({name!r}): width {width!r}, expected 1 to {MOST_SLOTS} slots of 8 bytes")
     if not isinstance(name, str) or not name:
         raise ConfigurationError(f"compiled({name!r}): expected a name, which stored windows are checked against")

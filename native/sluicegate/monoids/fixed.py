@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from itertools import pairwise
 from math import isfinite
 
+from sluicegate.checks import check_span, check_whole, is_whole
 from sluicegate.errors import ConfigurationError
 from sluicegate.monoids.monoid import Monoid
-from sluicegate.spans import micros
 
 MOST_BINS = 1024
 MOST_BITS = 65_536
 MOST_HASHES = 16
 MOST_TOP = 256
-MOST_PER = 2**62
 MOST_COUNTERS = 8192
 LEAST_LG_K, MOST_LG_K = 8, 12
 
@@ -26,7 +25,7 @@ def rate(dimension: str | None = None, *, per: int | str = "1s") -> Monoid:
     reading, and where no time passes between the first and the last reading or the clock went back. For readings per
     time see `frequency`.
     """
-    return Monoid("rate", dimension, options=(_per("rate", per),))
+    return Monoid("rate", dimension, options=(float(check_span("rate", per, "per")),))
 
 
 def frequency(*, per: int | str = "1s") -> Monoid:
@@ -34,7 +33,7 @@ def frequency(*, per: int | str = "1s") -> Monoid:
 
     None for fewer than two readings and where all have one time.
     """
-    return Monoid("frequency", options=(_per("frequency", per),))
+    return Monoid("frequency", options=(float(check_span("frequency", per, "per")),))
 
 
 def time_weighted_mean(dimension: str | None = None) -> Monoid:
@@ -53,7 +52,7 @@ def slope(dimension: str | None = None, *, per: int | str = "1s") -> Monoid:
     None where all readings have one time. Kept as moments around the partial's own first value and least time, so that
     far values and years after 1970 cost no digits, and merged by the formulas of Chan, Golub & LeVeque (1979).
     """
-    return Monoid("slope", dimension, options=(_per("slope", per),))
+    return Monoid("slope", dimension, options=(float(check_span("slope", per, "per")),))
 
 
 def intercept(dimension: str | None = None, *, at: str = "first") -> Monoid:
@@ -112,10 +111,9 @@ def bloom_filter(bits: int, hashes: int = 4, dimension: str | None = None) -> Mo
     `bits`: a multiple of 64, up to 65,536; `hashes`: 1 to 16; with n values about (1 − e^(−hashes·n/bits))^hashes of
     the values that are not there are not denied. An empty window denies all. Raises ConfigurationError.
     """
-    if not _whole(bits, 64, MOST_BITS) or bits % 64:
+    if not is_whole(bits, 64, MOST_BITS) or bits % 64:
         raise ConfigurationError(f"bloom_filter(bits={bits!r}): expected a multiple of 64, from 64 to {MOST_BITS}")
-    if not _whole(hashes, 1, MOST_HASHES):
-        raise ConfigurationError(f"bloom_filter(hashes={hashes!r}): expected 1 to {MOST_HASHES}")
+    check_whole("bloom_filter", hashes, 1, MOST_HASHES, "hashes")
     return Monoid("bloom_filter", dimension, options=(bits, hashes))
 
 
@@ -124,8 +122,7 @@ def top_k(k: int, dimension: str | None = None) -> Monoid:
 
     A list of `Top(value, time)`, shorter where the window has fewer readings, empty for an empty one. `k`: 1 to 256.
     """
-    if not _whole(k, 1, MOST_TOP):
-        raise ConfigurationError(f"top_k(k={k!r}): expected 1 to {MOST_TOP}")
+    check_whole("top_k", k, 1, MOST_TOP, "k")
     return Monoid("top_k", dimension, options=(k,))
 
 
@@ -136,8 +133,7 @@ def distinct_count(dimension: str | None = None, *, lg_k: int = 10) -> Monoid:
     3 · 2^(lg_k − 5) values (96 at 10) are counted one by one. An empty window: 0. `sketch` is read by
     `hll_sketch_estimate` in Spark and by Apache DataSketches. Raises ConfigurationError.
     """
-    if not _whole(lg_k, LEAST_LG_K, MOST_LG_K):
-        raise ConfigurationError(f"distinct_count(lg_k={lg_k!r}): expected {LEAST_LG_K} to {MOST_LG_K}")
+    check_whole("distinct_count", lg_k, LEAST_LG_K, MOST_LG_K, "lg_k")
     return Monoid("distinct_count", dimension, options=(lg_k,))
 
 
@@ -147,7 +143,7 @@ def count_min(width: int = 256, depth: int = 4, dimension: str | None = None) ->
     Too great by more than e / `width` of the readings with a probability of at most e^−`depth`. `width` 8 to 4,096,
     `depth` 1 to 8, at most 8,192 counters of 8 bytes together. Raises ConfigurationError.
     """
-    if not _whole(width, 8, 4096) or not _whole(depth, 1, 8) or width * depth > MOST_COUNTERS:
+    if not is_whole(width, 8, 4096) or not is_whole(depth, 1, 8) or width * depth > MOST_COUNTERS:
         raise ConfigurationError(
             f"count_min(width={width!r}, depth={depth!r}): expected 8 to 4096 by 1 to 8, at most {MOST_COUNTERS}"
         )
@@ -160,19 +156,8 @@ def _two(name: str, a: object, b: object) -> tuple[str, str]:
     return a, b
 
 
-def _whole(x: object, least: int, most: int) -> bool:
-    return isinstance(x, int) and not isinstance(x, bool) and least <= x <= most
-
-
-def _per(name: str, per: int | str) -> float:
-    span = micros(per) if isinstance(per, str) else per
-    if not _whole(span, 1, MOST_PER):
-        raise ConfigurationError(f"{name}(per={per!r}): expected a positive length: µs as an int, or a text like '1h'")
-    return float(span)  # type: ignore[arg-type]  # a whole number: checked above
-
-
 def _equal(ends: tuple[float, ...], bins: int) -> tuple[float, ...]:
-    if len(ends) != 2 or not _whole(bins, 1, MOST_BINS):
+    if len(ends) != 2 or not is_whole(bins, 1, MOST_BINS):
         raise ConfigurationError(
             f"histogram({list(ends[:5])}, bins={bins!r}): expected the least and greatest edge of 1 to {MOST_BINS} bins"
         )

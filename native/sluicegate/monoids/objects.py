@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from sluicegate.checks import check_whole
 from sluicegate.errors import ConfigurationError
 from sluicegate.monoids.compiled import as_dimension
 from sluicegate.monoids.kll import LEAST_K, MOST_K, Kll
@@ -82,8 +83,7 @@ def collect(limit: int, dimension: str | None = None) -> Monoid:
 
     Each combination copies up to `limit` references; the window's leaves hold every value anyway (`buckets()`).
     """
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_COLLECTED:
-        raise ConfigurationError(f"collect(limit={limit!r}): expected 1 to {MOST_COLLECTED} values")
+    check_whole("collect", limit, 1, MOST_COLLECTED, "limit")
     return Monoid("collect", dimension, options=(limit,))
 
 
@@ -95,8 +95,7 @@ def quantiles(dimension: str | None = None, *, k: int = 200) -> Monoid:
     `Quantiles.sketch` is read by Spark's kll_sketch_*_double functions and by Apache DataSketches. An empty window:
     no readings. Raises ConfigurationError.
     """
-    if isinstance(k, bool) or not isinstance(k, int) or not LEAST_K <= k <= MOST_K:
-        raise ConfigurationError(f"quantiles(k={k!r}): expected {LEAST_K} to {MOST_K}")
+    check_whole("quantiles", k, LEAST_K, MOST_K, "k")
     return Monoid("quantiles", dimension, options=(k,))
 
 

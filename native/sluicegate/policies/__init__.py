@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from sluicegate.checks import MAX_COUNT, MAX_SPAN
 from sluicegate.errors import ConfigurationError
-from sluicegate.policies.checks import MAX_COUNT
 from sluicegate.policies.custom import Compiled, Custom, compiled, custom
-from sluicegate.policies.lengths import MAX_SPAN, Count, Time, count, time
+from sluicegate.policies.lengths import Count, Time, count, time
 from sluicegate.policies.punctuation import Punctuation, punctuation
 from sluicegate.policies.rules import (
     Delta,

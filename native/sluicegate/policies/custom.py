@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
+from sluicegate.checks import is_whole
 from sluicegate.errors import ConfigurationError
 from sluicegate.monoids.layout import HEADER, Layout
 from sluicegate.policies.eviction import COMPILED, EvictionRule
@@ -55,7 +56,7 @@ class Compiled:
         """Raise ConfigurationError for what is no address, or a missing label."""
         given = ("compiled", self.address, 1), ("compiled.context", self.context, 0), ("compiled.until", self.until, 0)
         for place, address, least in given:
-            if isinstance(address, bool) or not isinstance(address, int) or not least <= address < 2**63:
+            if not is_whole(address, least, 2**63 - 1):
                 raise ConfigurationError(f"policies.{place}: {address!r}, expected an address as an int")
         if not isinstance(self.label, str) or not self.label:
             raise ConfigurationError("policies.compiled(label=…): expected a name, which a stored window is checked by")

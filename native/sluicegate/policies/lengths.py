@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from sluicegate.checks import check_count, check_span
 from sluicegate.errors import ConfigurationError
-from sluicegate.policies.checks import check_count
-from sluicegate.spans import micros
-
-MAX_SPAN = 2**62
 
 
 class _Oldest:
@@ -73,8 +70,8 @@ def count(limit: int, *, hop: int = 1, up_to: str | None = None) -> Count:
     "max" or "min", for a window whose only aggregates are maxima (minima): evict up to the current one; the answer is
     the whole window's. Raises ConfigurationError unless 1 ≤ limit ≤ 2^53 and 1 ≤ hop ≤ 2^53.
     """
-    check_count("count", limit)
-    check_count("count.hop", hop)
+    check_count("policies.count", limit)
+    check_count("policies.count", hop, "hop")
     return Count(limit, hop, _extreme("count", up_to))
 
 
@@ -84,16 +81,7 @@ def time(span: int | str, *, hop: int | str = 1, up_to: str | None = None) -> Ti
     `hop`: a length of time; the window moves on only when the newest time passes a multiple of it. `up_to` as in
     `count`. Raises ConfigurationError for what is no positive length below 2^62 µs.
     """
-    length = micros(span) if isinstance(span, str) else span
-    if isinstance(length, bool) or not isinstance(length, int) or not 1 <= length <= MAX_SPAN:
-        raise ConfigurationError(
-            f"policies.time: {span!r}, expected a positive length: µs as an int, or a text like '24h'"
-        )
-    step = micros(hop) if isinstance(hop, str) else hop
-    if isinstance(step, bool) or not isinstance(step, int) or not 1 <= step <= MAX_SPAN:
-        raise ConfigurationError(
-            f"policies.time(hop={hop!r}): expected a positive length: µs as an int, or a text like '1h'"
-        )
+    length, step = check_span("policies.time", span, like="24h"), check_span("policies.time", hop, "hop")
     return Time(length, step, _extreme("time", up_to))
 
 

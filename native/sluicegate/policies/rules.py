@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from sluicegate.checks import check_count, check_dimension, check_number
 from sluicegate.monoids.layout import Layout, Op
-from sluicegate.policies.checks import check_count, check_dimension, check_number
 from sluicegate.policies.eviction import DELTA, LONGEST_RUN, MAXIMUM, TOTAL, EvictionRule
 
 Read = tuple[Op, str | None]
@@ -32,8 +32,8 @@ class Delta:
 
     def __post_init__(self) -> None:
         """Raise ConfigurationError for a width that is negative or not finite."""
-        check_dimension("delta", self.dimension)
-        check_number("delta.width", self.width, least=0.0)
+        check_dimension("policies.delta", self.dimension)
+        check_number("policies.delta", self.width, "width", least=0.0)
 
     @property
     def remaining(self) -> bool:
@@ -80,8 +80,8 @@ class Total:
 
     def __post_init__(self) -> None:
         """Raise ConfigurationError for a limit that is not finite."""
-        check_dimension("total", self.dimension)
-        check_number("total.limit", self.limit)
+        check_dimension("policies.total", self.dimension)
+        check_number("policies.total", self.limit, "limit")
 
     @property
     def name(self) -> str:
@@ -115,10 +115,10 @@ class _NewerThan:
 
     def __post_init__(self) -> None:
         """Raise ConfigurationError for a limit below 1."""
-        call = self.label.replace("-", "_")
+        call = f"policies.{self.label.replace('-', '_')}"
         check_dimension(call, self.dimension)
         if self.limit is not None:
-            check_count(f"{call}.limit", self.limit)
+            check_count(call, self.limit, "limit")
 
     @property
     def remaining(self) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from sluicegate.checks import is_number
 from sluicegate.errors import InputError
 from sluicegate.policies import Count, Delta, Punctuation, Time
 from sluicegate.windowing.partitions import EVICT, FLUSH, FULL, TRIGGER, Partition
@@ -275,6 +275,6 @@ class Sliding(_Arrivals):
 def number(reading: Any, name: str | None) -> Any:
     """An attribute that policies calculate with. Raises InputError."""
     x = attribute(reading, name)
-    if isinstance(x, bool) or not isinstance(x, int | float) or not isfinite(x):
+    if not is_number(x):
         raise InputError(f"reading[{name!r}]: {x!r}, expected a finite number, since a policy reads it")
     return x

@@ -14,22 +14,13 @@ from heapq import heapify, heappop, heappush
 from typing import Any
 
 from sluicegate.errors import BusyError, ConfigurationError, InputError, PolicyError
-from sluicegate.spans import micros
 from sluicegate.window.readings import in_range
 from sluicegate.windowing.arrival import Sliding, Tumbling
 from sluicegate.windowing.event_time import EventTimeWindows, Pane
 from sluicegate.windowing.events import Clock, WindowHandler, registered
 from sluicegate.windowing.partitions import AGE, DUE_AT, Partition, PartitionStore
 from sluicegate.windowing.reading import check_key, key_reader
-from sluicegate.windowing.spec import WindowSpec
-
-
-def _length(future: int | str | None) -> int | None:
-    length = micros(future) if isinstance(future, str) else future
-    if future is not None and (isinstance(length, bool) or not isinstance(length, int) or length < 0):
-        raise ConfigurationError(f"future: {future!r}, expected a length: µs, or a text like '1d'")
-    return length
-
+from sluicegate.windowing.spec import WindowSpec, length_of
 
 EVENTS = [name for name in vars(WindowHandler) if not name.startswith("_") and name != "keeps_readings"]
 
@@ -71,7 +62,7 @@ class WindowOperator:
         self._store = self.store = PartitionStore() if store is None else store
         self._fire = {event: registered(handler, event) for event in EVENTS}
         self._key = key_reader(spec.key)
-        self._future = _length(future)
+        self._future = None if future is None else length_of("future", future)
         self._check(clock, summarizer)
         self._clock = wall_clock if clock is None else clock
         self.summarizer_class = self.makes = summarizer

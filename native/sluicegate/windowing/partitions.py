@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any, Final
 
+from sluicegate.checks import MAX_COUNT, MAX_SPAN, is_whole
 from sluicegate.errors import ConfigurationError
-from sluicegate.policies import MAX_COUNT, MAX_SPAN
 from sluicegate.spans import micros
 
 Select = str | Callable[[Iterable["Partition"]], Iterable[Hashable]]
@@ -47,11 +47,11 @@ class PartitionEviction:
         if self.count is None and self.readings is None and self.age is None:
             raise ConfigurationError("partitions: nothing is limited; expected count, readings or age")
         for name, value in (("count", self.count), ("readings", self.readings)):
-            if value is not None and not _whole(value, MAX_COUNT):
+            if value is not None and not is_whole(value, 1, MAX_COUNT):
                 raise ConfigurationError(f"partitions.{name}: {value!r}, expected a whole number from 1 to 2^53")
         if self.age is not None:
-            age = micros(self.age) if isinstance(self.age, str) else self.age
-            if not _whole(age, MAX_SPAN):
+            age = micros(self.age)
+            if not is_whole(age, 1, MAX_SPAN):
                 raise ConfigurationError(f"partitions.age: {self.age!r}, expected a length: µs, or a text like '24h'")
             object.__setattr__(self, "age", age)
         if not (callable(self.select) or self.select in SELECTIONS):
@@ -62,10 +62,6 @@ class PartitionEviction:
             raise ConfigurationError(
                 f"partitions.select: {self.select!r}, but age alone selects by itself; leave it out, or limit count"
             )
-
-
-def _whole(x: object, most: int) -> bool:
-    return isinstance(x, int) and not isinstance(x, bool) and 1 <= x <= most
 
 
 class Partition:

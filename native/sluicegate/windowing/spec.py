@@ -11,8 +11,9 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from sluicegate import policies
+from sluicegate.checks import MAX_SPAN, is_whole
 from sluicegate.errors import ConfigurationError
-from sluicegate.policies import MAX_SPAN, Count, Delta, Punctuation, Time
+from sluicegate.policies import Count, Delta, Punctuation, Time
 from sluicegate.spans import micros
 from sluicegate.windowing import calendar, legal, triggers
 from sluicegate.windowing.partitions import PartitionEviction
@@ -58,7 +59,7 @@ class WindowSpec:
         if self.partitions is not None and not isinstance(self.partitions, PartitionEviction):
             raise ConfigurationError(f"partitions: {self.partitions!r}, expected sg.PartitionEviction(count=…)")
         if self.lateness is not None:
-            object.__setattr__(self, "lateness", _length("lateness", self.lateness))
+            object.__setattr__(self, "lateness", length_of("lateness", self.lateness))
         legal.check(self)
         if self.timezone is not None:
             calendar.zone(self.timezone)
@@ -136,9 +137,10 @@ def written(length: int) -> str:
     return f"{length // size}{unit}"
 
 
-def _length(place: str, given: object) -> int:
-    length = micros(given) if isinstance(given, str) else given
-    if isinstance(length, bool) or not isinstance(length, int) or not 0 <= length <= MAX_SPAN:
+def length_of(place: str, given: object) -> int:
+    """A length of time in µs, 0 or more. Raises ConfigurationError that names the place."""
+    length = micros(given)
+    if not is_whole(length, 0, MAX_SPAN):
         raise ConfigurationError(
             f"{place}: {given!r}, expected a length, 0 or more: µs as an int, or a text like '5min'"
         )
