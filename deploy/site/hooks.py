@@ -69,6 +69,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     return LINK.sub(plain, markdown)
 
 
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Short code in a sentence stays in one piece: extra.css."""
+    return re.sub(r"<code>([^<\n]{1,24})</code>", r'<code class="short">\1</code>', html)
+
+
 def _titled(text: str, file: File) -> str:
     """A link that is a file's name in the repository is the page's title in the site."""
     title = file.page.title if file.page else None

@@ -54,7 +54,7 @@ def test_the_made_pages_name_every_key_and_command(site: Path) -> None:
 
     keys = (site / "reference/keys.html").read_text("utf-8")
     for table in schema()["$defs"].values():
-        assert all(f"<code>{key}</code>" in keys for key in table["properties"])
+        assert all(f">{key}</code>" in keys for key in table["properties"])
     commands = (site / "reference/commands.html").read_text("utf-8")
     assert all(f"sluicegate {name}" in commands for name in root.list_commands(None))  # type: ignore[arg-type]
     python = (site / "reference/python.html").read_text("utf-8")
