@@ -1,23 +1,19 @@
 """Every legal window over one worked stream, for the pages of kinds: what each definition means, and what it does.
 
-python -m bench.kinds [--docs]
+python -m bench.kinds                 # prints the tables
 
-Prints the tables, or puts those of docs/reference/kinds.md between their marks. A test compares that page with a new
-run. The tables of kinds-played.md are put there when the site is built (deploy/site/hooks.py).
+The page kinds-played.md has them when the site is built (deploy/site/hooks.py).
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import sluicegate as sg
 
-PAGE = Path(__file__).parents[1] / "docs/reference/kinds.md"
 SECOND, HOUR = 1_000_000, 3_600_000_000
 
 # by arrival: (s, name, km); then time until 12 s
@@ -243,15 +239,5 @@ def put(page: str) -> str:
     return page
 
 
-def main() -> None:
-    """Print, or put into the page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--docs", action="store_true", help="put them into the page")
-    if parser.parse_args().docs:
-        PAGE.write_text(put(PAGE.read_text("utf-8")), "utf-8")
-    else:
-        print("\n".join(part for make in PARTS.values() for part in make()))
-
-
 if __name__ == "__main__":
-    main()
+    print("\n".join(part for make in PARTS.values() for part in make()))
