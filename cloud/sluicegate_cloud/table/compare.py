@@ -18,6 +18,7 @@ from sluicegate_cloud.table.versions import Store, Version
 MOST = 20
 _EPSILON = 2.0**-52
 _SUMMED, _SQUARED = ("sum",), ("variance", "std")
+_DISCRETE = ("count", "min", "max", "range", "min_count", "max_count")
 
 
 def differences(spark: SparkSession, store: Store, one: Version, other: Version) -> Iterator[str]:
@@ -26,7 +27,7 @@ def differences(spark: SparkSession, store: Store, one: Version, other: Version)
     left, right = (read.windows(spark, store, version) for version in (one, other))
     values = [name for name in left.columns if name not in (*keys, REVISION)]
     joined = left.alias("a").join(right.alias("b"), _same_keys(keys), "full")
-    greatest = max(_magnitude(left, right), _center(store, one))
+    greatest = _magnitude(left, right) + _center(store, one)  # as far as a reading may lie from a center
     differs = [_differs(name, left, greatest) for name in values]
     told = sf.concat_ws(", ", *(sf.when(at, sf.lit(name)) for at, name in zip(differs, values, strict=True)))
     named = [sf.coalesce(f"a.{name}", f"b.{name}").alias(name) for name in keys]
@@ -45,12 +46,15 @@ def _same_keys(keys: list[str]) -> Column:
 
 
 def _differs(name: str, rows: DataFrame, greatest: float) -> Column:
-    """Beyond what sums taken in another order may."""
+    """Beyond what sums taken in another order may, and what is exact by the room for rounding that they leave."""
+    of = _of(name)
+    if name.endswith("_exact") and of not in _DISCRETE:
+        ends = [_differs(f"{of}{end}", rows, greatest) for end in ("_low", "_high")]
+        return ~sf.col(f"a.{name}").eqNullSafe(sf.col(f"b.{name}")) & (ends[0] | ends[1])
     one, other = sf.col(f"a.{name}"), sf.col(f"b.{name}")
     same = one.eqNullSafe(other)
     if rows.schema[name].dataType.typeName() != "double" or name.startswith(("min", "max")):
         return ~same
-    of = name.removesuffix("_low").removesuffix("_high")
     size = sf.lit(greatest)
     count = sf.coalesce(sf.col("a.count_high"), sf.lit(0)) + 8
     most = 64 * _EPSILON * count * size
@@ -62,6 +66,13 @@ def _differs(name: str, rows: DataFrame, greatest: float) -> Column:
         most = sf.sqrt(most)
     near = sf.abs(one - other) <= sf.greatest(most, 1e-9 * sf.abs(one))
     return ~(same | sf.coalesce(near, sf.lit(False)))
+
+
+def _of(name: str) -> str:
+    """The aggregate of a column."""
+    for end in ("_low", "_high", "_exact"):
+        name = name.removesuffix(end)
+    return name
 
 
 def _magnitude(*tables: DataFrame) -> float:

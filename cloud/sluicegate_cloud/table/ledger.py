@@ -7,7 +7,7 @@ change, and all that is needed of it is where it ends. Of what is judged again t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from sluicegate_cloud.grid import Ints
 from sluicegate_cloud.placing import CATALOGUE, OWNED_BY, Document, Line
 from sluicegate_cloud.schema import REFUSED, RETIRED, USED
 from sluicegate_cloud.table.horizon import too_late
+from sluicegate_cloud.table.versions import Store
 
 _INT = pa.int64()
 #: Columns of a document of which a part is used, as `placing` makes them anew.
@@ -87,6 +88,31 @@ def judge(
 def empty() -> pa.Table:
     """A ledger without a document."""
     return LEDGER.empty_table()
+
+
+def written(store: Store, ledger: pa.Table) -> Row:
+    """Write it; what the index of its shard says of it."""
+    return {
+        "ledger": store.write("ledger", ledger),
+        "refused": int(pc.sum(pc.equal(ledger["fate"], REFUSED)).as_py() or 0),
+    }
+
+
+def unreadable(store: Store, indexes: Iterable[Row]) -> frozenset[str]:
+    """Paths of the files that could not be used when they were read last, of the indexes of some shards."""
+    some = [index["ledger"] for index in indexes if index["ledger"] and index.get("refused", 1)]
+    tables = [store.read(name, ["path"], [("fate", "==", REFUSED)]) for name in some]
+    return frozenset(path for table in tables for path in table["path"].to_pylist())
+
+
+def forgiven(store: Store, index: Row, paths: Iterable[str]) -> Row | None:
+    """The index of a shard without the refusals of files that another shard has read again; None where it has none."""
+    found = unreadable(store, [index]).intersection(paths)
+    if not found:
+        return None
+    table = store.read(index["ledger"])
+    gone = pc.and_(pc.equal(table["fate"], REFUSED), pc.is_in(table["path"], value_set=pa.array(sorted(found))))
+    return index | written(store, table.filter(pc.invert(gone)))
 
 
 def _fresh(ledger: pa.Table, new: pa.Table) -> pa.Table:

@@ -143,6 +143,9 @@ def _drop(store: Store, index: dict[str, Any], gone: pa.Table) -> None:
 def _rolled_up(spread: run.Over, store: Store, version: Version, level_us: int, until_us: int) -> dict[str, Any]:
     """Windows of a level from the horizon that was to the one that is to be, of devices, all and roll-ups by tags."""
     definition = replace(version.definition, window_us=level_us, slide_us=level_us)
+    since_us = version.horizon_us
+    if since_us is not None:  # a level that was not asked before has no window that begins before: its documents went
+        since_us += (definition.origin_us - since_us) % level_us
     of = replace(version, definition=definition, horizon_us=None, rollups=())
 
     def answered(number: int) -> run.Task:
@@ -154,14 +157,14 @@ def _rolled_up(spread: run.Over, store: Store, version: Version, level_us: int, 
 
     def cut(number: int) -> run.Task:
         table = read.as_asked(store.read(files[number]), definition)
-        rows = horizon.between(table, definition, version.horizon_us, until_us)
+        rows = horizon.between(table, definition, since_us, until_us)
         name = store.write("rollups", rows) if rows.num_rows else None
         store.settle()
         return name, {"rows": rows.num_rows}
 
     made = [(name, told["rows"]) for _, (name, told) in spread(cut, range(len(files))) if name]
     store.discard(anew, version)
-    told = {"level_us": level_us, "since_us": version.horizon_us, "until_us": until_us}
+    told = {"level_us": level_us, "since_us": since_us, "until_us": until_us}
     return told | {"files": [name for name, _ in made], "rows": sum(rows for _, rows in made)}
 
 

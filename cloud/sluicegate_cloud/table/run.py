@@ -20,6 +20,7 @@ from pyspark.sql import functions as sf
 from sluicegate_cloud.documents import ARROW
 from sluicegate_cloud.session import parallelism
 from sluicegate_cloud.table import horizon, shard, whole
+from sluicegate_cloud.table import ledger as ledgers
 from sluicegate_cloud.table.ranges import Ranges, merged
 from sluicegate_cloud.table.versions import Definition, Store, Version
 
@@ -44,8 +45,15 @@ def take_in(
     number = sf.pmod(sf.xxhash64("device", "stream"), sf.lit(shards)).cast("bigint")
     rows = documents.withColumn("shard", number).repartition(min(shards, _tasks(spark)), "shard")
     rows = rows.sortWithinPartitions("shard")
-    done = _collected(rows.mapInArrow(_shards(store, version), _TOLD))
+    done = _collected(rows.mapInArrow(_shards(store, version, refused(store, version)), _TOLD))
     return store.commit(following(store, version, done, over(spark), sources))
+
+
+def refused(store: Store, version: Version) -> frozenset[str]:
+    """Paths of the files that were unreadable when they were read last: half written, such a file says not whose it is,
+    so that the shard that has it may be another one than its own.
+    """
+    return ledgers.unreadable(store, [store.read_json(name) for name in version.shards.values()])
 
 
 def answer_anew(spark: SparkSession, store: Store, version: Version) -> Version:
@@ -88,10 +96,12 @@ def _tasks(spark: SparkSession) -> int:
     return 4 * parallelism(spark)
 
 
-def _shards(store: Store, version: Version) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+def _shards(
+    store: Store, version: Version, unreadable: frozenset[str]
+) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     def worker(batches: Batches) -> Iterator[pa.RecordBatch]:
         for number, table in _by_shard(batches):
-            name, told = shard.merge(store, version, number, table)
+            name, told = shard.merge(store, version, number, table, unreadable)
             yield _one(number, (name, told))
 
     return worker
@@ -133,6 +143,9 @@ def following(
 ) -> Version:
     """The next version, of what came of the shards: the windows of all devices are answered first."""
     shards = version.shards | {str(number): name for number, (name, _) in done if name}
+    shards |= _without_old_refusals(
+        store, shards, {path: number for number, (_, one) in done for path in one.get("again", [])}
+    )
     of_all: dict[str, Ranges] = {}
     for _, (_, told) in done:
         for stream, ranges in told["changed"].items():
@@ -149,6 +162,19 @@ def following(
     if version.definition.fleet:
         return _fleet(spread, store, version, now, of_all, everything=everything)
     return now
+
+
+def _without_old_refusals(store: Store, shards: dict[str, str], again: dict[str, int]) -> dict[str, str]:
+    """New indexes of the shards that have as refused what another one has read `again`."""
+    out = {}
+    for number, name in shards.items() if again else ():
+        theirs = (path for path, of in again.items() if str(of) != number)
+        index = ledgers.forgiven(store, store.read_json(name), theirs)
+        if index is not None:
+            out[number] = store.write_json("index", index)
+    if out:
+        store.settle()
+    return out
 
 
 def _fleet(

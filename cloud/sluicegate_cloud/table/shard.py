@@ -34,14 +34,18 @@ EMPTY: Index = {
     "spans": None,
     "streams": None,
     "marks": {},
+    "refused": 0,
 }
 
 
-def merge(store: Store, version: Version, number: int, new: pa.Table | None) -> tuple[str, dict[str, Any]]:
+def merge(
+    store: Store, version: Version, number: int, new: pa.Table | None, refused: frozenset[str] = frozenset()
+) -> tuple[str, dict[str, Any]]:
     """Take `new` documents (None: answer all windows anew) into a shard of `version`, for the version after it.
 
-    The name of its new index, and what the run must know of it: `changed`, by stream the windows that were rewritten;
-    `files`, the window files made; counts of `documents`, `copies`, `refused` and `rows`.
+    `refused`: paths that a shard has as unreadable. The name of its new index, and what the run must know of it:
+    `changed`, by stream the windows that were rewritten; `files`, the window files made; `again`, which of `refused`
+    it read; counts of `documents`, `copies`, `refused` and `rows`.
     """
     definition, there = version.definition, version.shards.get(str(number))
     before: Index = EMPTY | (store.read_json(there) if there else {})
@@ -54,10 +58,11 @@ def merge(store: Store, version: Version, number: int, new: pa.Table | None) -> 
     if new is not None:
         judged = ledgers.judge(table, new, definition.cell_us, lambda row: _one(store, before, row), version.horizon_us)
         table, touched = judged.ledger, judged.touched
-        refused = new.num_rows - new["reason"].null_count
-        told |= {"documents": new.num_rows, "copies": judged.copies, "refused": refused}
+        unreadable = new.num_rows - new["reason"].null_count
+        told |= {"documents": new.num_rows, "copies": judged.copies, "refused": unreadable}
+        told["again"] = sorted(refused.intersection(new["path"].to_pylist())) if refused else []
         if judged.ledger.num_rows or new.num_rows:
-            index["ledger"] = store.write("ledger", table)
+            index |= ledgers.written(store, table)
         _keep_documents(store, definition, index, judged.fresh)
         there_now = dict(zip(judged.fresh["digest"].to_pylist(), judged.fresh["packed"], strict=True))
     ledger = Ledger(table)
@@ -161,7 +166,7 @@ def _units(
                 times = needed(piece, edges, grid)
                 mine = ledger.overlapping(rows, times)
                 if ledger.used[mine].any():
-                    out.append(Unit(*of, piece, mine, times, ledger.centers(rows)))
+                    out.append(Unit(*of, piece, mine, times, ledger.centers(of)))
     return out
 
 

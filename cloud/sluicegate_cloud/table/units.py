@@ -14,7 +14,7 @@ from sluicegate_cloud.fleet.known import as_frames
 from sluicegate_cloud.fleet.packed import HOLES, columns_of, with_holes
 from sluicegate_cloud.fleet.wire import Fields, Rows
 from sluicegate_cloud.grid import Grid, Ints
-from sluicegate_cloud.schema import BUCKET_FIELDS, USED
+from sluicegate_cloud.schema import BUCKET_FIELDS, RETIRED, USED
 from sluicegate_cloud.table.ledger import used_columns
 from sluicegate_cloud.table.versions import Store
 
@@ -57,11 +57,13 @@ class Ledger:
         self.hole_low, self.hole_high = np.minimum(hole_from, hole_to), np.maximum(hole_from, hole_to)
         self.first = _numbers(table, "first")
         self.center = np.asarray(table["center"].combine_chunks().to_numpy(zero_copy_only=False), np.float64)
-        self.streams = self._streams()
+        retired = np.asarray(pc.equal(table["fate"], RETIRED).combine_chunks())
+        #: The rows of each stream that have a reading or a hole.
+        self.streams = self._streams(self.used | (self.hole > 0))
+        self._centered = self._streams(self.used | retired) if retired.any() else self.streams
 
-    def _streams(self) -> dict[tuple[str, str], Ints]:
-        """The rows of each stream that have a reading or a hole."""
-        some = np.flatnonzero(self.used | (self.hole > 0))
+    def _streams(self, wanted: Any) -> dict[tuple[str, str], Ints]:
+        some = np.flatnonzero(wanted)
         codes = [
             self.table[name].combine_chunks().take(pa.array(some)).dictionary_encode() for name in ("device", "stream")
         ]
@@ -83,9 +85,10 @@ class Ledger:
         mine = rows[self.used[rows]]
         return np.asarray(np.unique(np.concatenate((self.of["t_first"][mine], self.of["t_last"][mine]))))
 
-    def centers(self, rows: Ints) -> tuple[float, float, float]:
-        """Of the first of those documents that are in use, and the least and greatest of all."""
-        mine = rows[self.used[rows]]
+    def centers(self, of: tuple[str, str]) -> tuple[float, float, float]:
+        """Of the first of a stream's documents that are, or were, in use, and the least and greatest of all."""
+        mine = self._centered.get(of, np.zeros(0, np.int64))
+        mine = mine[~np.isnan(self.center[mine])]
         if not mine.size:
             return 0.0, 0.0, 0.0
         first = mine[np.lexsort((self.first[mine], self.of["t_first"][mine]))[0]]

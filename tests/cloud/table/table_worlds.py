@@ -50,8 +50,10 @@ def take_in(store: Store, version: Version, documents: pa.Table) -> Version:
     for at, row in enumerate(documents.select(["device", "stream"]).to_pylist()):
         number = zlib.crc32(f"{row['device']}/{row['stream']}".encode()) % version.definition.shards
         shards.setdefault(number, []).append(at)
+    unreadable = run.refused(store, version)
     done = [
-        (number, shard.merge(store, version, number, documents.take(pa.array(at)))) for number, at in shards.items()
+        (number, shard.merge(store, version, number, documents.take(pa.array(at)), unreadable))
+        for number, at in shards.items()
     ]
     return store.commit(run.following(store, version, done, here))
 
@@ -90,7 +92,7 @@ def differences(one: Rows, other: Rows, center: float = 0.0) -> list[str]:
     `center`: the greatest |center| of a document, where its windows need not be among the rows.
     """
     out = [f"only in one: {key}" for key in one.keys() ^ other.keys()]
-    scale = max([center, *(abs(row[name] or 0.0) for row in one.values() for name in ("min_low", "max_high"))])
+    scale = center + max(abs(row[name] or 0.0) for row in one.values() for name in ("min_low", "max_high"))
     for key in one.keys() & other.keys():
         for name, value in one[key].items():
             if name == "revision":

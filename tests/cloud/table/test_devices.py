@@ -89,6 +89,20 @@ def test_alerts_name_clones_rejected_documents_and_the_silent(table: Any) -> Non
     assert not list(alerts(*table, now_us=49_500_000, silent_us=10_600_000))[2:]
 
 
+def test_a_file_that_was_half_written_is_told_of_until_it_is_whole(tmp_path: Path) -> None:
+    """Half of it says not whose it is, so that another shard has it than the one that has the whole file."""
+    store, version = store_at(tmp_path / "table", job.definition_of(HOUR, HOUR, ("mean",)))
+    whole = [document(f"press-{at}", 0) for at in range(8)]
+    version = take_in(store, version, table_of([data[: at * 40] for at, data in enumerate(whole)]))
+    assert [row["kind"] for row in alerts(store, version, 0)] == ["rejected"] * 8
+    version = take_in(store, version, table_of([*whole[:7], whole[7][:90]]))
+    (left,) = alerts(store, version, 0)
+    assert left["text"].startswith("7.json")
+    version = take_in(store, version, table_of(whole[7:], since=7))
+    assert [*alerts(store, version, 0)] == []
+    assert sum(row["readings"] for row in devices(store, version)) == 160
+
+
 def test_the_commands_print_them(table: Any) -> None:
     """A line a device, JSON where asked; alerts end with exit code 1."""
     root = str(table[0].root)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from cloud_streams import fold
-from random_worlds import Cut, random_cut, random_fleet
+from random_worlds import Cut, buckets_of, random_cut, random_fleet
 from table_worlds import (
     Rows,
     anew,
@@ -133,6 +133,19 @@ def test_what_stays_is_as_if_nothing_had_gone(seed: int, tmp_path: Path) -> None
 def _ledger(store: Store, version: Version) -> list[dict[str, Any]]:
     names = [store.read_json(name)["ledger"] for name in version.shards.values()]
     return [row for name in names for row in store.read(name).to_pylist()]
+
+
+def test_a_level_that_comes_later_begins_on_its_own_grid(tmp_path: Path) -> None:
+    """With the first of its windows of which no document went, also where one row stands for many."""
+    store, version = store_at(tmp_path / "table", definition_of(Cut(60, 1, 0, 5), ("count",)))
+    long = buckets_of([(10, 1.0), (54_007, 2.0), (54_008, 2.0)], 3)
+    later = buckets_of([(60_000, 1.0), (60_060, 2.0)], 1)
+    sent = [encode(Chunk("a", "s", f"{n:016x}", 1.0, of, [None] * len(of))) for n, of in ((1, long), (2, later))]
+    version = take_in(store, version, table_of(sent))
+    version = retention.retain(here, store, version, 12_000, {120: None}, 0)
+    version = retention.retain(here, store, version, 47_880, {120: None, 840: None}, 0)
+    rows = rolled(store, version, 840)
+    assert {(row["window_start"], row["window_end"], row["windows"]) for row in rows} == {(12_600, 47_880, 42)}
 
 
 def test_levels_that_do_not_go_together_are_refused(tmp_path: Path) -> None:

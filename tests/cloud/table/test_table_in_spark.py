@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 from clusters import driver
-from random_worlds import DAY, MINUTE, Cut, random_fleet
+from random_worlds import DAY, MINUTE, Cut, buckets_of, random_fleet
 from table_worlds import differences, documents_of, windows
 from thorough import WHOLE
 
+from sluicegate.format.chunk import Chunk, encode
 from sluicegate_cloud.errors import SparkError, TableError
 from sluicegate_cloud.frames import place_in_frames
 from sluicegate_cloud.sources import read_buckets
@@ -164,6 +165,19 @@ def test_a_table_that_drifted_is_told(spark: Any, tmp_path: Path, documents: lis
     at = rows.column_names.index("count")
     pq.write_table(rows.set_column(at, "count", pa.array([n + 1 for n in rows["count"].to_pylist()])), file)
     assert any("count" in line for line in job.reconcile(spark, tmp_path / "table"))
+
+
+def test_boards_of_far_values_under_one_name_are_no_drift(spark: Any, tmp_path: Path) -> None:
+    """The room for rounding follows from the centers of all documents, also of one that comes later."""
+    inbox = tmp_path / "inbox"
+    inbox.mkdir()
+    for number, (level, since) in enumerate(((1e6, 0), (-1e6, 40 * DAY))):
+        readings = [(since + at * 25 * MINUTE, level + at % 3) for at in range(20)]
+        chunk = Chunk("a", "s", f"{number:016x}", level, buckets_of(readings, 5), [None] * 4)
+        (inbox / f"{number}.json").write_bytes(encode(chunk))
+        job.merge(spark, [str(inbox)], tmp_path / "table", DEFINITION)
+    assert Store(tmp_path / "table").load().number == 2
+    assert list(job.reconcile(spark, tmp_path / "table")) == []
 
 
 def test_two_merges_at_once_do_not_both_count(spark: Any, tmp_path: Path, documents: list[Path]) -> None:
