@@ -125,7 +125,7 @@ class Behind:
     def _hand(self, connection: sqlite3.Connection, stream: int, waiting: list[Closed]) -> None:
         """Say up to which ordinal a stream's buckets have left the record, so that none is played back again."""
         end = waiting[-1].first + waiting[-1].n
-        connection.execute("INSERT OR REPLACE INTO handed VALUES (?, ?)", (stream, end))
+        connection.execute("INSERT OR REPLACE INTO handed VALUES (?, ?, ?)", (stream, end, checksum(stream, end)))
         self._written.add(stream)
 
     def settled(self) -> None:

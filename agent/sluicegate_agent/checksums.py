@@ -11,9 +11,14 @@ import zlib
 #: Times in `meta`: the newest of streams that made room; until when streams may have been that a damaged store lost.
 LEFT, LOST = "left", "lost"
 TIMES = (LEFT, LOST)
+#: In `meta` of a store that was salvaged: all that was known as seen is in it.
+SURE = "sure"
 
 
-def checksum(*parts: int | str | bytes) -> int:
+Part = int | float | str | bytes
+
+
+def checksum(*parts: Part) -> int:
     """The CRC-32 of a row's columns; of two rows that differ it differs, but for one in 2^32."""
     crc = 0
     for part in parts:
@@ -22,19 +27,14 @@ def checksum(*parts: int | str | bytes) -> int:
     return crc
 
 
-def is_sound(crc: int | None, *parts: int | str | bytes) -> bool:
+def is_sound(crc: int | None, *parts: Part) -> bool:
     """Whether a row is as it was written, as far as that can be told."""
     return crc is None or crc == checksum(*parts)
 
 
-def stream_checksum(name: str, row: bytes) -> int:
-    """Of a stream's row with its name; copies are given incarnation and key anew, and streams that return a number."""
-    return checksum(name, row)
-
-
-def is_sound_stream(crc: int | None, name: str, row: bytes) -> bool:
-    """Whether a stream's row and name are as they were written; rows of before have a checksum of the row alone."""
-    return crc is None or crc in (stream_checksum(name, row), zlib.crc32(row))
+def of_retained(topic: str, counted: bytes, kept: bytes) -> tuple[Part, ...]:
+    """What the checksum of a row of `retained` is of: its table, too, since a row of `sequence` looks like it."""
+    return "retained", topic, counted, kept
 
 
 def keep_time(connection: sqlite3.Connection, name: str, time_us: int) -> None:
@@ -57,7 +57,12 @@ def is_sound_time(name: str, value: object) -> bool:
     return isinstance(value, int) or (isinstance(value, str) and crc == str(checksum(name, time_us)))
 
 
-def require_sound(table: str, crc: int | None, *parts: int | str | bytes) -> None:
+def is_hexadecimal(text: object, digits: int) -> bool:
+    """Whether it is a text of so many lower-case hexadecimal digits."""
+    return isinstance(text, str) and len(text) == digits and not text.strip("0123456789abcdef")
+
+
+def require_sound(table: str, crc: int | None, *parts: Part) -> None:
     """Raises sqlite3.DatabaseError for a row that is not as it was written: the others of its table may be."""
     if not is_sound(crc, *parts):
         raise sqlite3.DatabaseError(f"a malformed row in the table {table}: its checksum is wrong")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sqlite3
 import zlib
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sluicegate.format import chunk as chunks
 from sluicegate.format.bucket import PACKED
@@ -19,6 +19,7 @@ from sluicegate_agent.backlog.lanes import Lane
 from sluicegate_agent.backlog.rows import ROW_COST, insert_rows, sound
 from sluicegate_agent.backlog.squeeze import Squeeze
 from sluicegate_agent.behind import Behind, packed_rows
+from sluicegate_agent.checksums import checksum
 from sluicegate_agent.streams import SINGLES_MOST, Closed, pack_readings
 
 SEALED, REJECTED = 0, 1
@@ -67,6 +68,9 @@ class Outbox:
             self._lane(stream).append(first, int.from_bytes(n, "little"), length // 16, max(0, record - PACKED))
         for stream, shape in self.behind.load(connection):
             self._lane(stream).append(*shape)
+        for row in connection.execute("SELECT * FROM chunk"):
+            if not is_sound_chunk(*row):
+                raise sqlite3.DatabaseError(f"a malformed row in the table chunk: {row[1]} has a wrong checksum")
         self.load_sealed(connection)
         self._count()
 
@@ -185,9 +189,8 @@ class Outbox:
         lane = self._lane(stream)
         end = lane.firsts[rows] if rows < len(lane) else first + sealed.readings
         connection.execute("DELETE FROM outbox WHERE stream = ? AND first < ?", (stream, end))
-        crc = zlib.crc32(sealed.document)
-        row = (sealed.number, sealed.id, stream, first, sealed.readings, SEALED, None, sealed.document, crc)
-        connection.execute("INSERT INTO chunk VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+        row = (sealed.number, sealed.id, stream, first, sealed.readings, SEALED, None, sealed.document)
+        connection.execute("INSERT INTO chunk VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (*row, chunk_checksum(*row)))
         lane.dropped(rows)
         self._count()
         self.sealed += 1
@@ -237,14 +240,30 @@ class Outbox:
 
     def reject(self, connection: sqlite3.Connection, reasons: dict[str, str]) -> int:
         """Set chunks aside that the target refuses for good, the newest REJECTED_KEPT; the readings dropped beyond."""
-        rows = [(REJECTED, reason, name) for name, reason in reasons.items()]
-        connection.executemany("UPDATE chunk SET state = ?, reason = ? WHERE id = ?", rows)
+        for name, reason in reasons.items():
+            for *row, _ in connection.execute("SELECT * FROM chunk WHERE id = ?", (name,)).fetchall():
+                row[5:7] = REJECTED, reason
+                insert = "INSERT OR REPLACE INTO chunk VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                connection.execute(insert, (*row, chunk_checksum(*row)))
         newest = "SELECT number FROM chunk WHERE state = 1 ORDER BY number DESC LIMIT 1 OFFSET ?"
         stale = f"FROM chunk WHERE state = 1 AND number <= ({newest})"
         dropped = connection.execute(f"SELECT total(readings) {stale}", (REJECTED_KEPT,)).fetchone()[0]
         connection.execute(f"DELETE {stale}", (REJECTED_KEPT,))
         self.load_sealed(connection)
         return int(dropped)
+
+
+def chunk_checksum(
+    number: int, name: str, stream: int, first: int, readings: int, state: int, reason: str | None, document: bytes
+) -> int:
+    """The checksum of a sealed document's row."""
+    return checksum(number, name, stream, first, readings, state, reason or "", document)
+
+
+def is_sound_chunk(*row: Any) -> bool:
+    """Whether a row of the table, with its checksum, is as it was written; older ones have that of the document."""
+    *columns, crc = row
+    return crc is None or crc in (chunk_checksum(*columns), zlib.crc32(columns[7]))
 
 
 def spread(connection: sqlite3.Connection) -> None:

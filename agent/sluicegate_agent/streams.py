@@ -10,14 +10,15 @@ import json
 import sqlite3
 import struct
 import sys
+import zlib
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from sluicegate.format.bucket import LATE, Builder
 from sluicegate.format.pairs import PAIR, Moments, PairColumn
 from sluicegate_agent import carried
-from sluicegate_agent.checksums import stream_checksum
+from sluicegate_agent.checksums import checksum
 
 SINGLES_MOST = 64
 #: Told of a run that a stream folds: number, values, times, where it begins among them, missing, doubt.
@@ -41,6 +42,40 @@ class Closed(NamedTuple):
     bucket: bytes
     readings: bytes | None
     center: float | None = None
+
+
+class Row(NamedTuple):
+    """A stream's row in its table, whose last column is the checksum of these."""
+
+    number: int
+    name: str
+    row: bytes
+    incarnation: str
+    key: str
+    retired: int = 0
+
+    def is_sound(self, crc: int | None) -> bool:
+        """Whether it is as it was written; an older Sluicegate checked name and row, the row alone, or nothing."""
+        return crc is None or crc in (checksum(*self), checksum(self.name, self.row), zlib.crc32(self.row))
+
+    def write(self, connection: sqlite3.Connection) -> None:
+        """Into its table, inside the caller's transaction."""
+        connection.execute("INSERT OR REPLACE INTO stream VALUES (?, ?, ?, ?, ?, ?, ?)", (*self, checksum(*self)))
+
+
+def stored_rows(connection: sqlite3.Connection, where: str = "1", *values: int) -> Iterator[Row]:
+    """Rows of streams by their number. Raises sqlite3.DatabaseError for one that is not as it was written."""
+    query = f"SELECT id, name, row, incarnation, key, retired, crc FROM stream WHERE {where} ORDER BY id"  # noqa: S608
+    for *columns, crc in connection.execute(query, values).fetchall():
+        row = Row(*columns)
+        if not row.is_sound(crc):
+            raise sqlite3.DatabaseError(f"the row of stream {row.name} is malformed: its checksum is another")
+        yield row
+
+
+def next_number(connection: sqlite3.Connection) -> int:
+    """Of a stream that is new."""
+    return int(connection.execute("SELECT coalesce(max(id), 0) + 1 FROM stream").fetchone()[0])
 
 
 class Stream:
@@ -288,22 +323,12 @@ class Stream:
 
         Where a medium damages the page of one of the two, the buckets that wait can still be sent.
         """
-        row = self.pack()
-        if self.is_new:
-            self._begin(connection)
-        update = "UPDATE stream SET row = ?, crc = ?, retired = ? WHERE id = ?"
-        connection.execute(update, (row, stream_checksum(self.name, row), int(self.is_retired), self.number))
+        named = self.incarnation, self.key
+        Row(self.number, self.name, self.pack(), *named, int(self.is_retired)).write(connection)
         if self.has_new_tags:
-            tags = json.dumps(self.tags, sort_keys=True)
-            connection.execute("INSERT OR REPLACE INTO tagged VALUES (?, ?)", (self.number, tags))
+            write_tags(connection, self.number, json.dumps(self.tags, sort_keys=True))
         if not self.is_known and self.builder is not None:
-            origin = (self.number, self.name, self.incarnation, self.key, self.builder.center)
-            connection.execute("INSERT OR REPLACE INTO origin VALUES (?, ?, ?, ?, ?)", origin)
-
-    def _begin(self, connection: sqlite3.Connection) -> None:
-        """Make the row of a stream that was not there when the store was opened; again where a commit failed."""
-        row = (self.number, self.name, b"", self.incarnation, self.key, None)
-        connection.execute("INSERT OR REPLACE INTO stream VALUES (?, ?, ?, ?, ?, 0, ?)", row)
+            write_origin(connection, self.number, self.name, *named, self.builder.center)
 
     def pack(self) -> bytes:
         """The stream's row: counters, the builder with its open bucket, the readings of the open bucket."""
@@ -345,6 +370,19 @@ class Stream:
         at = _ROW.size + max(named, 0)
         self.source = row[_ROW.size : at].decode() if named >= 0 else None
         return (builder, singles), row[at:]
+
+
+def write_tags(connection: sqlite3.Connection, number: int, tags: str) -> None:
+    """The tags of a stream, inside the caller's transaction."""
+    connection.execute("INSERT OR REPLACE INTO tagged VALUES (?, ?, ?)", (number, tags, checksum(number, tags)))
+
+
+def write_origin(
+    connection: sqlite3.Connection, number: int, name: str, incarnation: str, key: str, center: float
+) -> None:
+    """What the outbox's rows of a stream rest on, inside the caller's transaction."""
+    row = number, name, incarnation, key, center
+    connection.execute("INSERT OR REPLACE INTO origin VALUES (?, ?, ?, ?, ?, ?)", (*row, checksum(*row)))
 
 
 def pack_readings(times: array[int], values: array[float]) -> bytes:

@@ -11,6 +11,7 @@ from sluicegate_agent.identity.bare import Bare
 from sluicegate_agent.identity.contents import Contents
 from sluicegate_agent.identity.deliveries import kept
 from sluicegate_agent.identity.sequences import Sequences
+from sluicegate_agent.identity.unsure import Unsure
 from sluicegate_agent.identity.verdict import Found, Verdict, content_of
 from sluicegate_agent.messages import Decoded, Message
 
@@ -49,6 +50,8 @@ class Identities:
         self._horizon = max(config.identity.horizon, self._in_flight)
         self._allowance = Allowance(epochs_in_flight(config))
         self.bare = Bare(connection, set(), kept(self._in_flight))
+        senders = sum(source.keys.most if source.is_plant else 1 for source in config.sources)
+        self.unsure = Unsure(connection, kept(self._in_flight), self._horizon * senders)
         self.bare.is_asked = any(is_bare(source) for source in config.sources)
         for source in config.sources:
             if not source.is_plant:
@@ -84,16 +87,18 @@ class Identities:
         self.bare.forget(sender)
         return True
 
-    def __iter__(self) -> Iterator[Sequences | Contents | Bare]:
+    def __iter__(self) -> Iterator[Sequences | Contents | Bare | Unsure]:
         yield from self.sequences.values()
         yield from self.contents.values()
         yield self.bare
+        yield self.unsure
 
-    def touched(self) -> Iterator[Sequences | Contents | Bare]:
+    def touched(self) -> Iterator[Sequences | Contents | Bare | Unsure]:
         """Those that may have something to save: of many sources a commit's messages are of few."""
         yield from (each for each in self.sequences.values() if each.touched)
         yield from (each for each in self.contents.values() if each.touched)
         yield self.bare
+        yield self.unsure
 
     def committed(self, generation: int) -> None:
         """The commit just made has this number."""
@@ -126,6 +131,12 @@ class Identities:
 
     def check(self, source: SourceConfig, message: Message, decoded: Decoded) -> Found:
         """The verdict on a message, which is known from now on."""
+        found = self._found(source, message, decoded)
+        if found.verdict is Verdict.NEW and self.unsure.doubt(decoded.time_us if source.time is not None else None):
+            found = found._replace(doubt=1)
+        return found
+
+    def _found(self, source: SourceConfig, message: Message, decoded: Decoded) -> Found:
         is_timed, sender = source.time is not None, decoded.source
         if sender not in self.sequences and sender not in self.contents:
             self.know(source, sender)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 
+from sluicegate_agent.checksums import checksum, of_retained, require_sound
 from sluicegate_agent.identity.verdict import DIGEST, Verdict, digest_of
 from sluicegate_agent.messages import Message
 
@@ -16,6 +17,8 @@ from sluicegate_agent.messages import Message
 AHEAD_MOST = 32
 #: Retained messages of a topic that have come in this session, the newest: each may come again with DUP.
 CAME_MOST = 32
+#: A topic, what was counted and came, what is kept and came ahead, and a checksum of these.
+WRITE = "INSERT OR REPLACE INTO retained VALUES (?, ?, ?, ?)"
 _Known = tuple[bytes, bytes, bytes, bytes]
 _NOTHING = b"", b"", b"", b""
 
@@ -24,10 +27,8 @@ class Retained:
     """Of each bare topic what was counted and retained last, what came ahead, and what came: one row a topic."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        rows = connection.execute("SELECT topic, counted, kept FROM retained")
-        self._known: dict[str, _Known] = {
-            topic: (counted[:DIGEST], kept[:DIGEST], kept[DIGEST:], counted[DIGEST:]) for topic, counted, kept in rows
-        }
+        rows = connection.execute("SELECT topic, counted, kept, crc FROM retained")
+        self._known: dict[str, _Known] = {row[0]: _read(*row) for row in rows}
         self._changed: set[str] = set()
         self._here: set[tuple[str, bytes]] = set()
 
@@ -40,10 +41,9 @@ class Retained:
 
     def know(self, connection: sqlite3.Connection, topic: str) -> None:
         """Read a topic's row that was let go."""
-        row = connection.execute("SELECT counted, kept FROM retained WHERE topic = ?", (topic,)).fetchone()
+        row = connection.execute("SELECT topic, counted, kept, crc FROM retained WHERE topic = ?", (topic,)).fetchone()
         if row is not None and topic not in self._known:
-            counted, kept = row
-            self._known[topic] = counted[:DIGEST], kept[:DIGEST], kept[DIGEST:], counted[DIGEST:]
+            self._known[topic] = _read(*row)
 
     def connected(self, *, session_present: bool) -> None:
         """A new connection: what came ahead over an older one may still wait, if the session is the same."""
@@ -106,11 +106,17 @@ class Retained:
         """Write the topics that changed, inside the caller's transaction."""
         changed = [(topic, *self._known[topic]) for topic in self._changed]
         rows = [(topic, counted + came, kept + ahead) for topic, counted, kept, ahead, came in changed]
-        connection.executemany("INSERT OR REPLACE INTO retained VALUES (?, ?, ?)", rows)
+        connection.executemany(WRITE, [(*row, checksum(*of_retained(*row))) for row in rows])
 
     def saved(self) -> None:
         """The transaction is durable: nothing is waiting."""
         self._changed.clear()
+
+
+def _read(topic: str, counted: bytes, kept: bytes, crc: int | None) -> _Known:
+    """A row of its table. Raises sqlite3.DatabaseError for one that is not as it was written."""
+    require_sound("retained", crc, *of_retained(topic, counted, kept))
+    return counted[:DIGEST], kept[:DIGEST], kept[DIGEST:], counted[DIGEST:]
 
 
 def _digests(joined: bytes) -> list[bytes]:

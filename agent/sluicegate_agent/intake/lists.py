@@ -35,13 +35,14 @@ class Lists:
         if contents is None or plain.time is None:
             return 0
         arrival = pipeline.clock()
+        earliest = pipeline.identities.unsure.after(EARLIEST)
         latest = min(pipeline.guard.undisputed(arrival), LATEST)
         most = pipeline.config.limits.readings // len(plain.paths)
         times, values = array("q"), [array("d") for _ in plain.paths]
         room, readings = pipeline.room
         for message in islice(messages, max(1, room)):
             items = _items(message.payload, most)
-            found = columns(items, plain.time, plain.scale, EARLIEST, latest, plain.paths) if items else None
+            found = columns(items, plain.time, plain.scale, earliest, latest, plain.paths) if items else None
             if found is None or found[3] > LARGEST or not contents.take_new(message, found[0][0]):
                 break
             taken.append(message)

@@ -73,10 +73,11 @@ class Runs:
         if number is None:
             return 0, read
         arrival = pipeline.clock()
+        earliest, latest = pipeline.identities.unsure.after(EARLIEST), min(pipeline.guard.undisputed(arrival), LATEST)
         times, values = run_of(
             documents,
             *(plain.sequence, number, plain.epoch, epoch, plain.time, plain.scale),
-            *(EARLIEST, min(pipeline.guard.undisputed(arrival), LATEST), LARGEST, plain.paths),
+            *(earliest, latest, LARGEST, plain.paths),
         )
         if times:
             taken = messages[begin : begin + len(times)]

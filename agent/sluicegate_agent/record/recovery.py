@@ -19,16 +19,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sluicegate.format.bucket import Builder
-from sluicegate_agent.backlog.rows import insert_rows
+from sluicegate_agent.backlog.rows import insert_rows, sound
 from sluicegate_agent.behind import Behind
+from sluicegate_agent.checksums import require_sound
 from sluicegate_agent.config.carrying import asked_of
 from sluicegate_agent.config.sources import may_feed
 from sluicegate_agent.doubts import Doubts
+from sluicegate_agent.identity.unsure import lose_memory
 from sluicegate_agent.record import file
 from sluicegate_agent.record.frame import ADD_IN_DOUBT, ADVANCE, CLOSE, FEED, Body, Step, Steps, unpack
 from sluicegate_agent.record.recorder import begin
 from sluicegate_agent.record.rows import Rows
-from sluicegate_agent.streams import Closed, Stream
+from sluicegate_agent.streams import Closed, Stream, stored_rows
 
 if TYPE_CHECKING:
     from sluicegate_agent.config import Config, WindowConfig
@@ -71,6 +73,7 @@ def recover(
         )  # fmt: skip
         player.count({"record.damaged": 1, "record.readings_lost": readings})
         player.lose(lost)
+        lose_memory(connection, max([now_us(), *lost.latest.values()]))
         told = json.dumps({"at_us": now_us(), "readings": readings})
         connection.execute("INSERT OR REPLACE INTO meta VALUES ('record lost', ?)", (told,))
     if player.frames or lost is not None or _has_handed(connection):
@@ -81,6 +84,12 @@ def recover(
 def now_us() -> int:
     """The board's clock, µs since 1970 UTC."""
     return time.time_ns() // 1000
+
+
+def now_or_later(streams: Iterable[Stream]) -> int:
+    """Nothing that these streams have had, or may have had, is later, µs."""
+    newest = [stream.builder.newest for stream in streams if stream.builder]
+    return max([now_us(), *(each for each in newest if each is not None)])
 
 
 def lose_history(connection: sqlite3.Connection, stream: Stream, windows: Iterable[str] = ()) -> None:
@@ -225,13 +234,12 @@ class StoredStreams:
         return stream
 
     def _loaded(self, number: int) -> Stream | None:
-        query = "SELECT name, row, incarnation, key, retired FROM stream WHERE id = ?"
-        found = self._connection.execute(query, (number,)).fetchone()
+        found = next(stored_rows(self._connection, "id = ?", number), None)
         if found is None:
             return None
-        stream = Stream(number, found[0], 1, 1)
-        stream.restore(found[1])
-        stream.incarnation, stream.key, stream.is_retired = found[2], found[3], bool(found[4])
+        stream = Stream(number, found.name, 1, 1)
+        stream.restore(found.row)
+        stream.incarnation, stream.key, stream.is_retired = found.incarnation, found.key, bool(found.retired)
         if self._config is not None and not stream.is_retired:
             stream.carries = asked_of(self._config, stream.name)
         is_known = self._connection.execute("SELECT 1 FROM origin WHERE stream = ?", (number,)).fetchone()
@@ -305,11 +313,15 @@ class StoredStreams:
 
 def _handed(connection: sqlite3.Connection) -> dict[int, int]:
     """Up to which ordinal the buckets of each stream have left the record; by their own where a row of that is lost."""
-    found = Counter(dict(connection.execute("SELECT stream, before FROM handed")))
+    found = Counter[int]()
+    for stream, before, crc in connection.execute("SELECT stream, before, crc FROM handed"):
+        require_sound("handed", crc, stream, before)
+        found[stream] = before
     found |= Counter(dict(connection.execute("SELECT stream, max(first + readings) FROM chunk GROUP BY stream")))
-    query = "SELECT stream, max(first), substr(bucket, 9, 8) FROM outbox GROUP BY stream"
-    rows = connection.execute(query).fetchall()
-    found |= Counter({stream: first + int.from_bytes(n, "little") for stream, first, n in rows})
+    query = "SELECT stream, max(first), bucket, readings, crc FROM outbox GROUP BY stream"
+    for row in connection.execute(query):
+        bucket, _ = sound(*row)
+        found |= Counter({row[0]: row[1] + int.from_bytes(bucket[8:16], "little")})
     found |= Counter({stream: shape.first + shape.n for stream, shape in Behind().load(connection)})
     return found
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from sluicegate_agent.checksums import checksum
+from sluicegate_agent.checksums import checksum, of_retained
 
 Key = tuple[str, str, bytes]  # table (and column), name, the rest of the key
 _SEQUENCE, _BYTES, _TEXT, _COUNTED, _KEPT = "sequence", "meta", "meta text", "retained", "retained kept"
@@ -82,7 +82,7 @@ class Changes:
         else:
             self.rows[_BYTES, name, b""] = value
 
-    def _retained(self, topic: str, counted: bytes, kept: bytes) -> None:
+    def _retained(self, topic: str, counted: bytes, kept: bytes, _: int) -> None:
         self.rows[_COUNTED, topic, b""] = counted
         self.rows[_KEPT, topic, b""] = kept
 
@@ -101,7 +101,7 @@ _NOTED: dict[str, Any] = {
     "INSERT OR REPLACE INTO sequence VALUES (?, ?, ?, ?)": Changes._sequence,
     "INSERT OR REPLACE INTO meta VALUES (?, ?)": Changes._meta,
     "REPLACE INTO meta VALUES (?, ?)": Changes._meta,
-    "INSERT OR REPLACE INTO retained VALUES (?, ?, ?)": Changes._retained,
+    "INSERT OR REPLACE INTO retained VALUES (?, ?, ?, ?)": Changes._retained,
     "INSERT OR REPLACE INTO identity VALUES (?, ?, ?, ?)": Changes._identity,
     "DELETE FROM identity WHERE source = ? AND last <= ?": Changes._forgotten,
     "DELETE FROM sequence WHERE source = ? AND (epoch = ? OR (epoch > ? AND epoch <= ?))": Changes._gone,
@@ -215,7 +215,8 @@ class Rows:
             else:
                 retained.setdefault(name, {})[table] = row
         rows = [(topic, parts[_COUNTED], parts[_KEPT]) for topic, parts in retained.items()]
-        connection.executemany("INSERT OR REPLACE INTO retained VALUES (?, ?, ?)", rows)
+        write = "INSERT OR REPLACE INTO retained VALUES (?, ?, ?, ?)"
+        connection.executemany(write, [(*row, checksum(*of_retained(*row))) for row in rows])
         for source, kept in self._entries.items():
             entries = [(source, last, each, checksum(source, last, each)) for last, each in kept]
             connection.executemany("INSERT OR REPLACE INTO identity VALUES (?, ?, ?, ?)", entries)

@@ -14,7 +14,7 @@ import sqlite3
 from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sluicegate.cblite import (
     Collection,
@@ -36,11 +36,6 @@ NAME = "state"
 #: Rows read at once when the store is opened.
 PAGE = 256
 _ROW = "r"
-#: The last columns of a table that documents of version 3 lack, and what they are then.
-_LATER: dict[str, list[Any]] = {
-    "stream": ["", "", 0, None],
-    **{table: [None] for table in ("outbox", "chunk", "window", "window_leaf", "sequence", "identity")},
-}
 _SAFE = re.compile(r"[a-z0-9_.]{1,64}")
 
 
@@ -175,7 +170,7 @@ def load(database: Database, connection: sqlite3.Connection, table: Kept) -> Non
     places = ", ".join("?" for _ in table.columns)
     names = ", ".join(table.columns)
     insert = f'INSERT OR REPLACE INTO "{table.name}" ({names}) VALUES ({places})'  # noqa: S608  our own names
-    later = _LATER.get(table.name, [])
+    later = schema.LATER.get(table.name, [])
     fewest = len(table.columns) - len(later)
     text = f"SELECT META(t).id, t.{_ROW} FROM `{table.name}` AS t WHERE META(t).id > $last"  # noqa: S608
     with database.query(f"{text} ORDER BY META(t).id LIMIT {PAGE}") as query:

@@ -17,9 +17,10 @@ from typing import Any
 
 from sluicegate.format.bucket import Builder
 from sluicegate_agent.backlog.rows import insert_rows
+from sluicegate_agent.checksums import require_sound
 from sluicegate_agent.outbox import spread
 from sluicegate_agent.state.home import differences
-from sluicegate_agent.streams import Closed, Stream, pack_readings
+from sluicegate_agent.streams import Closed, Row, Stream, next_number, pack_readings, stored_rows, write_tags
 
 _COPIED = (
     "%s was copied or moved here (%s): what is read from now on has a new incarnation and key, what waited keeps the "
@@ -38,8 +39,12 @@ def part_if_copied(
 ) -> list[str]:
     """In the caller's transaction: note where the state lives; where it was copied, part. Why it is thought a copy."""
     found = connection.execute("SELECT value FROM meta WHERE key = 'home'").fetchone()
-    why = differences(json.loads(found[0]), now) if found is not None else []
-    if found is None or json.loads(found[0]) != now:
+    try:
+        was = json.loads(found[0]) if found is not None else now
+    except ValueError as error:
+        raise sqlite3.DatabaseError(f"a malformed row in the table meta: home: {error}") from error
+    why = differences(was, now)
+    if found is None or was != now:
         connection.execute("INSERT OR REPLACE INTO meta VALUES ('home', ?)", (json.dumps(now),))
     if why:
         _part(connection, incarnation(), new_key())
@@ -51,11 +56,12 @@ def _part(connection: sqlite3.Connection, incarnation: str, key: str) -> None:
     spread(connection)
     connection.execute("UPDATE meta SET value = ? WHERE key = 'incarnation'", (incarnation,))
     connection.execute("INSERT OR REPLACE INTO meta VALUES ('key', ?)", (key,))
-    for number, name, row in connection.execute("SELECT id, name, row FROM stream WHERE retired = 0").fetchall():
-        stream = Stream(number, name, 1, 1)
-        stream.restore(row)
+    for row in stored_rows(connection, "retired = 0"):
+        stream = Stream(row.number, row.name, 1, 1)
+        stream.restore(row.row)
+        stream.incarnation, stream.key = row.incarnation, row.key
         if stream.builder is None:
-            connection.execute("UPDATE stream SET incarnation = ?, key = ? WHERE id = ?", (incarnation, key, number))
+            row._replace(incarnation=incarnation, key=key).write(connection)
         else:
             retire(connection, stream, incarnation, key)
 
@@ -79,16 +85,16 @@ def retire(connection: sqlite3.Connection, stream: Stream, incarnation: str, key
     elif bucket is not None and stream.builder is not None:
         closed = stream.builder.close()
         insert_rows(connection, stream.number, [Closed(closed.first, closed.n, closed.pack(), None)])
-    connection.execute(
-        "UPDATE stream SET retired = 1, crc = NULL, row = ? WHERE id = ?", (stream.pack(), stream.number)
-    )
-    insert = "INSERT INTO stream (name, row, incarnation, key) VALUES (?, ?, ?, ?)"
-    number = int(connection.execute(insert, (stream.name, new.pack(), incarnation, key)).lastrowid or 0)
+    Row(stream.number, stream.name, stream.pack(), stream.incarnation, stream.key, 1).write(connection)
+    number = next_number(connection)
+    Row(number, stream.name, new.pack(), incarnation, key).write(connection)
     if doubtful is not None:
         insert_rows(connection, number, [doubtful])
     connection.execute("UPDATE doubtful SET stream = ? WHERE stream = ?", (number, stream.number))
     connection.execute("UPDATE window SET stream = ? WHERE stream = ?", (number, stream.number))
-    connection.execute("INSERT INTO tagged SELECT ?, tags FROM tagged WHERE stream = ?", (number, stream.number))
+    for tags, crc in connection.execute("SELECT tags, crc FROM tagged WHERE stream = ?", (stream.number,)).fetchall():
+        require_sound("tagged", crc, stream.number, tags)
+        write_tags(connection, number, tags)
     return number
 
 

@@ -11,7 +11,6 @@ import json
 import logging
 import re
 import sqlite3
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,21 +21,22 @@ from sluicegate.format.bucket import Bucket, Builder
 from sluicegate_agent import doubts
 from sluicegate_agent.backlog.rows import check_of, sound, unpacked
 from sluicegate_agent.behind import unpacked as unpacked_rows
-from sluicegate_agent.checksums import TIMES, is_sound, is_sound_stream, is_sound_time, require_sound
+from sluicegate_agent.checksums import SURE, TIMES, is_hexadecimal, is_sound, is_sound_time, of_retained, require_sound
+from sluicegate_agent.identity.unsure import NAME as UNSURE
+from sluicegate_agent.identity.unsure import read as read_unsure
+from sluicegate_agent.outbox import is_sound_chunk
 from sluicegate_agent.state import schema
 from sluicegate_agent.state.pages import Pages, Value
-from sluicegate_agent.streams import Stream
+from sluicegate_agent.streams import Row as StreamRow
+from sluicegate_agent.streams import Stream, write_origin
 
 log = logging.getLogger("sluicegate.state")
 _READINGS = {"stream", "origin", "outbox", "packed", "handed", "chunk", "counter", "dead_letter"}
 _COUNTER = re.compile(r"[a-z_][a-z0-9_.]*")
-_META = ("link", "asked", "key", "record", *TIMES)
+_META = ("link", "asked", "key", "record", UNSURE, *TIMES)
+#: What tells repeats.
+_MEMORY = ("sequence", "identity", "retained", "held", "meta")
 _TYPES: dict[str, tuple[type, ...]] = {"TEXT": (str,), "INTEGER": (int,), "BLOB": (bytes,), "REAL": (float, int)}
-#: Last columns that rows of an older version lack, and what they are then.
-_LATER: dict[str, list[Value]] = {
-    "stream": ["", "", 0, None],
-    **{table: [None] for table in ("outbox", "chunk", "window", "window_leaf", "sequence", "identity")},
-}
 Row = list[Value]
 
 
@@ -80,8 +80,16 @@ def salvage(damaged: Path, new: Path, incarnation: Callable[[], str], set_aside:
         kept = any(name.startswith("rows.salvaged") for name in counted)
         if kept:
             _name(store, incarnation(), set_aside, counted)
+            if _is_sure(reason, counted):
+                store.execute("INSERT INTO meta VALUES (?, 1)", (SURE,))
         store.execute("COMMIT" if kept else "ROLLBACK")
     return kept
+
+
+def _is_sure(reason: str, counted: Counter[str]) -> bool:
+    """Whether all that was known as seen is still known: rows of other tables alone are damaged, and no page is."""
+    is_of_row = re.search(r"\brow\b", reason) is not None
+    return is_of_row and not any(table in reason or counted[f"rows.lost.{table}"] for table in _MEMORY)
 
 
 def _fill(store: sqlite3.Connection, damaged: Path, reason: str) -> Counter[str]:
@@ -132,7 +140,7 @@ def _candidates(tables: list[Table], number: int | None, values: Row) -> Iterato
         if table.by_number and values[0] is not None:
             continue
         lacking = len(table.columns) - len(values)
-        later = _LATER.get(table.name, [])
+        later: Row = [*schema.LATER.get(table.name, [])]
         if not 0 <= lacking <= len(later):
             continue
         row = [*values, *later[len(later) - lacking :]]
@@ -161,16 +169,25 @@ def _is_meta(row: Row) -> bool:
 
 
 def _is_sequence(row: Row) -> bool:
-    """Without a checksum one looks like a row of `retained`: told by how a head begins, or by a block's key."""
-    _, key, packed, crc = row
-    return crc is not None or packed[:3] == b"SGQ" or len(key) == 24  # type: ignore[index,arg-type]  # they are bytes
+    """One looks like a row of `retained`: told by how a head begins, a block's key, its checksum or its shape."""
+    *parts, crc = row
+    _, key, packed = parts
+    is_known = packed[:3] == b"SGQ" or len(key) == 24  # type: ignore[index,arg-type]  # they are bytes
+    return is_known or (crc is not None and (is_sound(crc, *parts) or not _is_retained(row)))  # type: ignore[arg-type]
 
 
 def _is_retained(row: Row) -> bool:
-    return all(len(digests) % 16 == 0 for digests in row[1:])  # type: ignore[arg-type]  # they are bytes
+    return all(len(digests) % 16 == 0 for digests in row[1:3])  # type: ignore[arg-type]  # they are bytes
 
 
-_SENSE = {"counter": _is_counter, "meta": _is_meta, "sequence": _is_sequence, "retained": _is_retained}
+def _is_tagged(row: Row) -> bool:
+    """One without a checksum looks like a row of `departed`, whose senders begin like no object."""
+    return row[2] is not None or str(row[1]).startswith("{")
+
+
+_SENSE = {
+    "counter": _is_counter, "meta": _is_meta, "sequence": _is_sequence, "retained": _is_retained, "tagged": _is_tagged
+}  # fmt: skip
 #: Tables whose last column is a checksum of these columns.
 _CHECKED = {
     "window": slice(3, 5),
@@ -179,6 +196,7 @@ _CHECKED = {
     "sequence": slice(0, 3),
     "identity": slice(0, 3),
     "held": slice(0, 7),
+    **{table: slice(0, -1) for table in ("tagged", "handed")},
 }
 
 
@@ -197,19 +215,26 @@ def _is_whole(table: str, row: Row) -> bool:
     """Whether a row of these tables is as it was written, as far as that can be told."""
     try:
         if table == "stream":
-            _, name, packed, *_, crc = row
-            if not isinstance(packed, bytes) or not is_sound_stream(crc, str(name), packed):  # type: ignore[arg-type]
+            *columns, crc = row
+            stream = StreamRow(*columns)  # type: ignore[arg-type]  # their types were compared
+            if not stream.is_sound(crc):  # type: ignore[arg-type]
                 return False
-            Stream(0, str(name), 1, 1).restore(packed)
+            Stream(0, stream.name, 1, 1).restore(stream.row)
         elif table == "chunk":
-            document, crc = row[7], row[8]
-            if not isinstance(document, bytes) or (crc is not None and zlib.crc32(document) != crc):
-                return False
-            return bool(chunks.columns(document)["id"] == row[1])
+            return is_sound_chunk(*row) and bool(chunks.columns(row[7])["id"] == row[1])  # type: ignore[arg-type]
+        elif table == "origin":
+            row[4] = float(row[4])  # type: ignore[arg-type]  # SQLite stores whole numbers as integers
+            return is_sound(row[5], *row[:5])  # type: ignore[arg-type]
+        elif table == "retained":
+            return is_sound(row[3], *of_retained(*row[:3]))  # type: ignore[arg-type]
         elif table in _CHECKED:
             return is_sound(row[-1], *row[_CHECKED[table]])  # type: ignore[arg-type]  # their types were compared
         elif table == "doubtful":
             doubts.unpack(row[1])  # type: ignore[arg-type]  # its type was compared
+        elif table == "meta" and row[0] == "key":
+            return is_hexadecimal(row[1], 32)
+        elif table == "meta" and row[0] == UNSURE:
+            read_unsure(row[1])
         elif table == "meta" and row[0] in TIMES:
             return is_sound_time(str(row[0]), row[1])
         elif table == "meta" and row[0] in ("link", "asked"):
@@ -262,7 +287,7 @@ def _place_streams(
 ) -> None:
     """Put the outbox rows of each stream under it, run by run."""
     origins: dict[int, Origin] = {}
-    for number, name, incarnation, key, center in store.execute("SELECT * FROM origin").fetchall():
+    for number, name, incarnation, key, center, _ in store.execute("SELECT * FROM origin").fetchall():
         origins[number] = Origin(name, incarnation, key, center)
     told = {number: _told(store, number) for number in buckets}
     numbers = [number for (number,) in store.execute("SELECT id FROM stream UNION SELECT stream FROM chunk")]
@@ -314,9 +339,8 @@ def _retire(store: sqlite3.Connection, number: int, origin: Origin, end: int) ->
     """A stream of which only rows are left that wait."""
     stream = Stream(0, origin.name, 1, 1)
     stream.builder = Builder(origin.center, end)
-    insert = "INSERT INTO stream (id, name, row, incarnation, key, retired) VALUES (?, ?, ?, ?, ?, 1)"
-    store.execute(insert, (number, origin.name, stream.pack(), origin.incarnation, origin.key))
-    store.execute("INSERT OR REPLACE INTO origin VALUES (?, ?, ?, ?, ?)", (number, *origin))
+    StreamRow(number, origin.name, stream.pack(), origin.incarnation, origin.key, 1).write(store)
+    write_origin(store, number, *origin)
 
 
 def _moved(row: Row, owner: int) -> Row:
@@ -333,6 +357,6 @@ def _name(store: sqlite3.Connection, incarnation: str, set_aside: int, counted: 
     add = "INSERT INTO counter VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value"
     store.executemany(add, counted.items())
     log.error(
-        "salvaged of the damaged store, rows by table: %s. Numbers and contents known as seen may be incomplete: a "
-        "message counted before that comes again may count twice", dict(sorted(counted.items())),
+        "salvaged of the damaged store, rows by table: %s. Where what was known as seen is not whole, what may "
+        "come again counts in doubt", dict(sorted(counted.items())),
     )  # fmt: skip

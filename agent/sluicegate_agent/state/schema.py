@@ -11,7 +11,9 @@ from collections.abc import Callable
 
 from sluicegate_agent.errors import EnvironmentRefused
 
-VERSION = 8
+VERSION = 9
+#: A number that no Sluicegate will reach is damage.
+_NO_VERSION = 1000
 
 TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -21,7 +23,8 @@ CREATE TABLE stream (
     retired INTEGER NOT NULL DEFAULT 0, crc INTEGER
 );
 CREATE TABLE origin (
-    stream INTEGER PRIMARY KEY, name TEXT NOT NULL, incarnation TEXT NOT NULL, key TEXT NOT NULL, center REAL NOT NULL
+    stream INTEGER PRIMARY KEY, name TEXT NOT NULL, incarnation TEXT NOT NULL, key TEXT NOT NULL, center REAL NOT NULL,
+    crc INTEGER
 );
 CREATE TABLE outbox (
     stream INTEGER NOT NULL, first INTEGER NOT NULL, bucket BLOB NOT NULL, readings BLOB, crc INTEGER,
@@ -50,7 +53,9 @@ CREATE TABLE sequence (
 CREATE TABLE identity (
     source TEXT NOT NULL, last INTEGER NOT NULL, entries BLOB NOT NULL, crc INTEGER, PRIMARY KEY (source, last)
 ) WITHOUT ROWID;
-CREATE TABLE retained (topic TEXT PRIMARY KEY, counted BLOB NOT NULL, kept BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE retained (
+    topic TEXT PRIMARY KEY, counted BLOB NOT NULL, kept BLOB NOT NULL, crc INTEGER
+) WITHOUT ROWID;
 CREATE TABLE doubtful (stream INTEGER PRIMARY KEY, row BLOB NOT NULL);
 CREATE TABLE replay (
     id INTEGER PRIMARY KEY, topic TEXT NOT NULL, bytes INTEGER NOT NULL, digest BLOB NOT NULL, lines INTEGER NOT NULL,
@@ -60,9 +65,9 @@ CREATE TABLE held (
     number INTEGER PRIMARY KEY, why TEXT NOT NULL, doubt INTEGER NOT NULL, arrival_us INTEGER NOT NULL,
     counted_to INTEGER NOT NULL, topic TEXT NOT NULL, payload BLOB NOT NULL, crc INTEGER
 );
-CREATE TABLE tagged (stream INTEGER PRIMARY KEY, tags TEXT NOT NULL);
+CREATE TABLE tagged (stream INTEGER PRIMARY KEY, tags TEXT NOT NULL, crc INTEGER);
 CREATE TABLE packed (number INTEGER PRIMARY KEY, stream INTEGER NOT NULL, buckets BLOB NOT NULL, crc INTEGER);
-CREATE TABLE handed (stream INTEGER PRIMARY KEY, before INTEGER NOT NULL);
+CREATE TABLE handed (stream INTEGER PRIMARY KEY, before INTEGER NOT NULL, crc INTEGER);
 CREATE TABLE departed (number INTEGER PRIMARY KEY, sender TEXT NOT NULL UNIQUE);
 CREATE TABLE dead_letter (
     number INTEGER PRIMARY KEY, at_us INTEGER NOT NULL, topic TEXT NOT NULL, reason TEXT NOT NULL,
@@ -70,6 +75,12 @@ CREATE TABLE dead_letter (
 );
 """
 
+#: Last columns that rows of an older version lack, and what they are then.
+LATER: dict[str, list[str | int | None]] = {
+    "stream": ["", "", 0, None],
+    **{table: [None] for table in ("outbox", "chunk", "window", "window_leaf", "sequence", "identity")},
+    **{table: [None] for table in ("origin", "retained", "tagged", "handed")},
+}
 
 _CHUNK_2 = """CREATE TABLE chunk (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, stream INTEGER NOT NULL, first INTEGER NOT NULL,
@@ -94,7 +105,7 @@ def version(connection: sqlite3.Connection) -> int | None:
     if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
         return None
     found = connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
-    if found is None or not isinstance(found[0], int):
+    if found is None or not isinstance(found[0], int) or not 0 < found[0] < _NO_VERSION:
         raise sqlite3.DatabaseError("the table meta has no schema version")
     return int(found[0])
 
@@ -183,6 +194,13 @@ def _from_7(connection: sqlite3.Connection) -> None:
     """Version 7 packed buckets as they are: these rows stay and are read; an older program cannot read ours."""
 
 
+def _from_8(connection: sqlite3.Connection) -> None:
+    """Version 8 had no checksums in these."""
+    for table in ("origin", "retained", "tagged", "handed"):
+        if "crc" not in {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}:
+            connection.execute(f"ALTER TABLE {table} ADD COLUMN crc INTEGER")
+
+
 _STEPS: dict[int, Callable[[sqlite3.Connection], None]] = {
     1: _from_1,
     2: _from_2,
@@ -191,4 +209,5 @@ _STEPS: dict[int, Callable[[sqlite3.Connection], None]] = {
     5: _from_5,
     6: _from_6,
     7: _from_7,
+    8: _from_8,
 }

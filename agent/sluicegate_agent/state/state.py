@@ -6,7 +6,6 @@ import contextlib
 import json
 import logging
 import sqlite3
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -15,22 +14,24 @@ from typing import TYPE_CHECKING, Any, Self
 from sluicegate_agent import health
 from sluicegate_agent.backlog.rows import encoded
 from sluicegate_agent.carried import most
-from sluicegate_agent.checksums import LOST, is_sound_stream, keep_time
+from sluicegate_agent.checksums import LOST, SURE, is_hexadecimal, is_sound, keep_time, require_sound
 from sluicegate_agent.config.carrying import asked_of
 from sluicegate_agent.dead_letters import DeadLetters
 from sluicegate_agent.errors import EnvironmentRefused
+from sluicegate_agent.identity.stored import verify
+from sluicegate_agent.identity.unsure import lose_memory
 from sluicegate_agent.lock import Lock
 from sluicegate_agent.outbox import Outbox, least_bytes
 from sluicegate_agent.private import FOLDER, make_private
 from sluicegate_agent.record.limits import limits
-from sluicegate_agent.record.recovery import lose_history, recover
+from sluicegate_agent.record.recovery import lose_history, now_or_later, recover
 from sluicegate_agent.state.counters import Counters
 from sluicegate_agent.state.home import home
 from sluicegate_agent.state.opening import open_window
 from sluicegate_agent.state.parting import forget_drained, new_key, part_if_copied
 from sluicegate_agent.state.status import collect
 from sluicegate_agent.state.store import BESIDE, Store, StoreDamaged, meta
-from sluicegate_agent.streams import Stream
+from sluicegate_agent.streams import Row, Stream, next_number, stored_rows
 
 if TYPE_CHECKING:
     from sluicegate_agent.config import Config
@@ -85,11 +86,19 @@ class State:
             self.store.close()
             here = home(stored_at(config.state))
             self.store = open_store(config.state)
-        connection = self.store.connection
-        self.store.limit_log(limits(config).log)
         if moved:
             log.error("%s: damaged; set aside as %s, started anew", self.store.path, moved.name)
+        with self.store.noticing_damage():
+            self._read(here, had_damage=bool(moved))
+        while self.outbox.is_over and self._squeezed():
+            pass
+
+    def _read(self, here: dict[str, Any], *, had_damage: bool) -> None:
+        """Know what is stored. `here`: where; `had_damage`: it is what was salvaged."""
+        config, connection = self.config, self.store.connection
+        self.store.limit_log(limits(config).log)
         with self.store.transaction():
+            verify(connection)
             recover(connection, config.state.path, config, open_window)
         self.counters = Counters(connection)
         self.dead_letters = DeadLetters(connection, config.dead_letters.rows, config.dead_letters.bytes_each)
@@ -100,9 +109,9 @@ class State:
             self._identify(connection)
             forget_drained(connection)
             self.streams = self._load_streams()
-            for stream in self.streams.values() if moved or copied else ():
+            for stream in self.streams.values() if had_damage or copied else ():
                 lose_history(connection, stream)
-            if moved:
+            if had_damage:
                 self._lose_streams(connection)
             self.outbox = Outbox(connection, config.outbox.rows, config.outbox.bytes)
             self.outbox.carries = {stream.number: stream.carries for stream in self.streams.values()}
@@ -110,19 +119,21 @@ class State:
         self._index_is_stale = False
         self._counted: dict[str, int] = {}
         self._check_budget()
-        while self.outbox.is_over and self._squeezed():
-            pass
 
     def _lose_streams(self, connection: sqlite3.Connection) -> None:
         """Streams by key may be gone with the damaged store: what comes new may have been here until now."""
-        newest = [stream.builder.newest for stream in self.streams.values() if stream.builder]
-        keep_time(connection, LOST, max([time.time_ns() // 1000, *(each for each in newest if each is not None)]))
+        until = now_or_later(self.streams.values())
+        keep_time(connection, LOST, until)
+        if meta(connection, SURE) is None:
+            lose_memory(connection, until)
 
     def _identify(self, connection: sqlite3.Connection) -> None:
         """The incarnation and the key of what is taken from now on; a store of an older version had no key."""
         self.store.incarnation = str(meta(connection, "incarnation"))
         connection.execute("INSERT OR IGNORE INTO meta VALUES ('key', ?)", (new_key(),))
-        self.key = str(meta(connection, "key"))
+        self.key = meta(connection, "key")
+        if not is_hexadecimal(self.key, 32):
+            raise sqlite3.DatabaseError(f"a malformed row in the table meta: key {self.key!r}")
         unnamed = "UPDATE stream SET incarnation = ?, key = ? WHERE key = ''"
         connection.execute(unnamed, (self.store.incarnation, self.key))
 
@@ -132,19 +143,19 @@ class State:
         known = {name for (name,) in connection.execute("SELECT name FROM stream WHERE retired = 0")}
         for name in self.config.streams:
             if name not in known:
-                row = (name, Stream(0, name, 1, 1).pack(), self.store.incarnation, self.key)
-                connection.execute("INSERT INTO stream (name, row, incarnation, key) VALUES (?, ?, ?, ?)", row)
-        origins = {number for (number,) in connection.execute("SELECT stream FROM origin")}
-        tags = {number: json.loads(text) for number, text in connection.execute("SELECT stream, tags FROM tagged")}
+                named = self.store.incarnation, self.key
+                Row(next_number(connection), name, Stream(0, name, 1, 1).pack(), *named).write(connection)
+        origins = {row[0] for *row, crc in connection.execute("SELECT * FROM origin") if is_sound(crc, *row)}
+        tags: dict[int, dict[str, str]] = {}
+        for number, text, crc in connection.execute("SELECT stream, tags, crc FROM tagged"):
+            require_sound("tagged", crc, number, text)
+            tags[number] = json.loads(text)
         found: dict[str, Stream] = {}
         self.retired: list[Stream] = []
         self.leaving: list[Stream] = []
         self.renumbered: list[tuple[int, int]] = []
         self._last_number, self._begun_as = 0, ""
-        query = "SELECT id, name, row, incarnation, key, retired, crc FROM stream ORDER BY id"
-        for number, name, row, incarnation, key, is_retired, crc in connection.execute(query).fetchall():
-            if not is_sound_stream(crc, name, row):
-                raise sqlite3.DatabaseError(f"the row of stream {name} is malformed: its checksum is another")
+        for number, name, row, incarnation, key, is_retired in stored_rows(connection):
             stream = Stream(number, name, bucket.readings, bucket.span)
             stream.restore(row)
             stream.carries = () if is_retired else asked_of(self.config, name)
@@ -332,7 +343,12 @@ class State:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
+        try:
+            with self.store.noticing_damage():
+                if error is not None:
+                    raise error
+        finally:
+            self.close()
 
 
 def stored_at(config: StateConfig) -> Path:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from sluicegate_agent import faults, private
+from sluicegate_agent.checksums import is_hexadecimal
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.lock import StateGone
 from sluicegate_agent.record import file as record
@@ -120,8 +121,10 @@ class Store:
             schema.migrate(connection, found)
         faults.step("store: before opening commits")
         connection.execute("COMMIT")
-        self.incarnation = str(meta(connection, "incarnation"))
-        self.set_aside = int(meta(connection, "set_aside") or 0)
+        incarnation, set_aside = meta(connection, "incarnation"), meta(connection, "set_aside") or 0
+        if not isinstance(set_aside, int) or not is_hexadecimal(incarnation, 16):
+            raise sqlite3.DatabaseError(f"a malformed row in the table meta: incarnation {incarnation!r}")
+        self.incarnation, self.set_aside = str(incarnation), set_aside
 
     def _name(self, connection: sqlite3.Connection) -> None:
         """Give the store an incarnation later than any this directory has had, even if the clock went back."""
@@ -266,15 +269,28 @@ class Store:
             with contextlib.suppress(sqlite3.Error):
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
-            if isinstance(error, sqlite3.DatabaseError | UnicodeDecodeError) and is_damage(error):
-                self.condemn(str(error))
-                raise StoreDamaged(f"{self.path}: {error}; start again: the file will be set aside") from error
+            self._tell_damage(error)
             if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
                 reason = f"{error}: process {others_with(self.path)} is writing to {self.path}"
                 raise sqlite3.OperationalError(reason) from error
             raise
         # Whoever acknowledges what was committed may rely on its file being there.
         self.check()
+
+    @contextlib.contextmanager
+    def noticing_damage(self) -> Iterator[None]:
+        """Rows are read outside of a transaction. Raises StoreDamaged where one is not as it was written."""
+        try:
+            yield
+        except BaseException as error:
+            self._tell_damage(error)
+            raise
+
+    def _tell_damage(self, error: BaseException) -> None:
+        """Have the store set aside at the next start, where it is that. Raises StoreDamaged then."""
+        if isinstance(error, sqlite3.DatabaseError | UnicodeDecodeError) and is_damage(error):
+            self.condemn(str(error))
+            raise StoreDamaged(f"{self.path}: {error}; start again: the file will be set aside") from error
 
     def _commit(self, connection: sqlite3.Connection) -> None:
         connection.execute("COMMIT")

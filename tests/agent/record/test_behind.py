@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from sluicegate_agent.backlog.rows import one_of
 from sluicegate_agent.behind import Behind, packed, packed_rows, unpacked
+from sluicegate_agent.checksums import checksum
 from sluicegate_agent.outbox import Outbox, spread
 from sluicegate_agent.state import schema
 from sluicegate_agent.streams import Closed, Stream
@@ -117,7 +118,7 @@ def test_sealed_in_their_order_from_table_row_and_memory(store: sqlite3.Connecti
     assert [bucket for bucket, _ in found] == [each.bucket for each in all_of_them[:6]]
     firsts = [first for (first,) in store.execute("SELECT first FROM outbox ORDER BY first")]
     assert firsts == [0, 2, 12, 14, 16]
-    assert store.execute("SELECT * FROM handed").fetchall() == [(1, 18)]
+    assert store.execute("SELECT * FROM handed").fetchall() == [(1, 18, checksum(1, 18))]
     assert not outbox.behind.holds(1)
 
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from thorough import number
 
-from sluicegate_agent.checksums import checksum
+from sluicegate_agent.checksums import checksum, of_retained
 from sluicegate_agent.identity.stored import save_entries
 from sluicegate_agent.record.rows import Changes, NotRecordedError, Rows
 from sluicegate_agent.state import schema
@@ -36,7 +36,12 @@ STATEMENTS = st.one_of(
     ),
     st.builds(lambda s, row: (PUT.format("meta", "?, ?"), (f"clock {s}", row)), SOURCES, BLOBS),
     st.builds(lambda row: (PUT.format("meta", "?, ?"), ("deliveries", row)), st.text(max_size=9)),
-    st.builds(lambda s, a, b: (PUT.format("retained", "?, ?, ?"), (s, a, b)), SOURCES, BLOBS, BLOBS),
+    st.builds(
+        lambda s, a, b: (PUT.format("retained", "?, ?, ?, ?"), (s, a, b, checksum(*of_retained(s, a, b)))),
+        SOURCES,
+        BLOBS,
+        BLOBS,
+    ),
     st.builds(lambda s: (GONE, (s, b"epoch-a", b"epoch-a", b"epoch-a\xff\xff\xff\xff")), SOURCES),
 )
 ENTRIES = st.tuples(SOURCES, st.integers(1, 3))
