@@ -56,12 +56,9 @@ class Blob(Handle):
     def pieces(self, size: int = PIECE) -> Iterator[bytes]:
         """All of it, at most `size` bytes at once."""
         ffi, lib = self._library[:2]
-        error = ffi.new("CBLError *")
-        stream = lib.CBLBlob_OpenContentStream(self._pointer, error)
-        if stream == ffi.NULL:
-            raise fail(ffi, lib, error, f"blob {self.digest}")
+        stream = self._call(f"blob {self.digest}", lib.CBLBlob_OpenContentStream)
         try:
-            piece = ffi.new("char[]", size)
+            error, piece = ffi.new("CBLError *"), ffi.new("char[]", size)
             while count := lib.CBLBlobReader_Read(stream, piece, size, error):
                 if count < 0:
                     raise fail(ffi, lib, error, f"blob {self.digest}")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sluicegate.cblite import fleece
@@ -57,7 +58,7 @@ class Collection(Handle):
         try:
             error = ffi.new("CBLError *")
             data = json.encode() if isinstance(json, str) else json
-            if not lib.CBLDocument_SetJSON(made, (ffi.from_buffer(data), len(data)), error):
+            if not lib.CBLDocument_SetJSON(made, fleece.sliced(ffi, data), error):
                 raise fail(ffi, lib, error, f"{self.name}/{id}: its JSON")
             self._save(made, id, insert)
         finally:
@@ -68,31 +69,23 @@ class Collection(Handle):
         ffi, lib = self._library[:2]
         made, name = self._new(id), key.encode()
         try:
-            slot = lib.FLMutableDict_Set(lib.CBLDocument_MutableProperties(made), (ffi.from_buffer(name), len(name)))
-            lib.FLSlot_SetData(slot, (ffi.from_buffer(data), len(data)))
+            slot = lib.FLMutableDict_Set(lib.CBLDocument_MutableProperties(made), fleece.sliced(ffi, name))
+            lib.FLSlot_SetData(slot, fleece.sliced(ffi, data))
             self._save(made, id, False)
         finally:
             lib.CBL_Release(made)
 
     def get(self, id: str) -> dict[str, Any] | None:
         """A document's values, copied; None where there is none. A blob is the dictionary that describes it."""
-        lib, found = self._library.lib, self._found(id)
-        if found is None:
-            return None
-        try:
-            return fleece.read_dict(self._library, lib.CBLDocument_Properties(found))
-        finally:
-            lib.CBL_Release(found)
+        with self._read(id) as found:
+            properties = self._library.lib.CBLDocument_Properties
+            return None if found is None else fleece.read_dict(self._library, properties(found))
 
     def get_json(self, id: str) -> bytes | None:
         """A document as JSON, bytes in it as base64; None where there is none."""
-        lib, found = self._library.lib, self._found(id)
-        if found is None:
-            return None
-        try:
-            return fleece.taken(self._library, lib.CBLDocument_CreateJSON(found))
-        finally:
-            lib.CBL_Release(found)
+        with self._read(id) as found:
+            made = self._library.lib.CBLDocument_CreateJSON
+            return None if found is None else fleece.taken(self._library, made(found))
 
     def get_bytes(self, id: str, key: str) -> bytes | None:
         """A property that is bytes, copied; None where there is no such document. Empty where it is no bytes."""
@@ -100,37 +93,30 @@ class Collection(Handle):
         if found is None:
             return None
         try:
-            value = lib.FLDict_Get(lib.CBLDocument_Properties(found), (ffi.from_buffer(name), len(name)))
+            value = lib.FLDict_Get(lib.CBLDocument_Properties(found), fleece.sliced(ffi, name))
             return fleece.bytes_of(ffi, lib.FLValue_AsData(value))
         finally:
             lib.CBL_Release(found)
 
     def __contains__(self, id: object) -> bool:
-        found = self._found(id) if isinstance(id, str) else None
-        if found is not None:
-            self._library.lib.CBL_Release(found)
-        return found is not None
+        if not isinstance(id, str):
+            return False
+        with self._read(id) as found:
+            return found is not None
 
     def delete(self, id: str) -> bool:
         """Delete, which replicates; whether there was such a document."""
-        ffi, lib = self._library[:2]
-        found = self._found(id)
-        if found is None:
-            return False
-        try:
-            error = ffi.new("CBLError *")
-            delete = lib.CBLCollection_DeleteDocumentWithConcurrencyControl
-            if not delete(self._pointer, found, LAST_WRITE_WINS, error):
-                raise fail(ffi, lib, error, f"{self.name}/{id}: delete")
-            return True
-        finally:
-            lib.CBL_Release(found)
+        with self._read(id) as found:
+            if found is not None:
+                delete = self._library.lib.CBLCollection_DeleteDocumentWithConcurrencyControl
+                self._call(f"{self.name}/{id}: delete", delete, found, LAST_WRITE_WINS)
+            return found is not None
 
     def purge(self, id: str) -> bool:
         """Forget a document here, which does not replicate and leaves nothing; whether there was one."""
         ffi, lib = self._library[:2]
         error, name = ffi.new("CBLError *"), id.encode()
-        if lib.CBLCollection_PurgeDocumentByID(self._pointer, (ffi.from_buffer(name), len(name)), error):
+        if lib.CBLCollection_PurgeDocumentByID(self._pointer, fleece.sliced(ffi, name), error):
             return True
         if (error.domain, error.code) == (CBL, _NOT_FOUND):
             return False
@@ -142,7 +128,7 @@ class Collection(Handle):
         """A document to look at or to change and save with a check; None where there is none."""
         ffi, lib = self._library[:2]
         error, name = ffi.new("CBLError *"), id.encode()
-        found = lib.CBLCollection_GetMutableDocument(self._pointer, (ffi.from_buffer(name), len(name)), error)
+        found = lib.CBLCollection_GetMutableDocument(self._pointer, fleece.sliced(ffi, name), error)
         if found == ffi.NULL:
             self._missing(error, id)
             return None
@@ -161,9 +147,8 @@ class Collection(Handle):
     def expire(self, id: str, at_ms: int) -> None:
         """Have the library purge a document at `at_ms`, milliseconds since 1970 UTC; 0 for never."""
         ffi, lib = self._library[:2]
-        error = ffi.new("CBLError *")
-        if not lib.CBLCollection_SetDocumentExpiration(self._pointer, fleece.sliced(ffi, id.encode()), at_ms, error):
-            raise fail(ffi, lib, error, f"{self.name}/{id}: expiry")
+        named = fleece.sliced(ffi, id.encode())
+        self._call(f"{self.name}/{id}: expiry", lib.CBLCollection_SetDocumentExpiration, named, at_ms)
 
     def expires(self, id: str) -> int:
         """When a document is purged, milliseconds since 1970 UTC; 0 for never."""
@@ -185,10 +170,8 @@ class Collection(Handle):
             "expressions": fleece.sliced(ffi, listed),
             "where": fleece.sliced(ffi, condition) if where else (ffi.NULL, 0),
         }
-        error = ffi.new("CBLError *")
         named = fleece.sliced(ffi, name.encode())
-        if not lib.CBLCollection_CreateValueIndex(self._pointer, named, config, error):
-            raise fail(ffi, lib, error, f"{self.name}: index {name}")
+        self._call(f"{self.name}: index {name}", lib.CBLCollection_CreateValueIndex, named, config)
 
     def changes(self) -> ChangeListener:
         """A listener that collects the ids of documents saved, deleted or purged from now on."""
@@ -199,12 +182,22 @@ class Collection(Handle):
     def _new(self, id: str) -> Any:
         ffi, name = self._library.ffi, id.encode()
         self._pointer  # noqa: B018  a closed collection makes no documents
-        return self._library.lib.CBLDocument_CreateWithID((ffi.from_buffer(name), len(name)))
+        return self._library.lib.CBLDocument_CreateWithID(fleece.sliced(ffi, name))
+
+    @contextlib.contextmanager
+    def _read(self, id: str) -> Iterator[Any | None]:
+        """The document, let go afterwards; None where there is none."""
+        found = self._found(id)
+        try:
+            yield found
+        finally:
+            if found is not None:
+                self._library.lib.CBL_Release(found)
 
     def _found(self, id: str) -> Any | None:
         ffi, lib = self._library[:2]
         error, name = ffi.new("CBLError *"), id.encode()
-        found = lib.CBLCollection_GetDocument(self._pointer, (ffi.from_buffer(name), len(name)), error)
+        found = lib.CBLCollection_GetDocument(self._pointer, fleece.sliced(ffi, name), error)
         if found != ffi.NULL:
             return found
         self._missing(error, id)
@@ -216,8 +209,5 @@ class Collection(Handle):
             raise fail(self._library.ffi, self._library.lib, error, f"{self.name}/{id}: read")
 
     def _save(self, made: Any, id: str, check: bool) -> None:
-        ffi, lib = self._library[:2]
-        error = ffi.new("CBLError *")
-        save = lib.CBLCollection_SaveDocumentWithConcurrencyControl
-        if not save(self._pointer, made, FAIL_ON_CONFLICT if check else LAST_WRITE_WINS, error):
-            raise fail(ffi, lib, error, f"{self.name}/{id}: save")
+        save = self._library.lib.CBLCollection_SaveDocumentWithConcurrencyControl
+        self._call(f"{self.name}/{id}: save", save, made, FAIL_ON_CONFLICT if check else LAST_WRITE_WINS)

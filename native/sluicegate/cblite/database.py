@@ -60,13 +60,6 @@ class Database(Handle):
         """The folder that is the database."""
         return Path((fleece.taken(self._library, self._library.lib.CBLDatabase_Path(self._pointer)) or b"").decode())
 
-    def _call(self, what: str, function: Any, *arguments: Any) -> None:
-        """One call that answers true or fills in an error."""
-        ffi, lib = self._library[:2]
-        error = ffi.new("CBLError *")
-        if not function(self._pointer, *arguments, error):
-            raise fail(ffi, lib, error, f"{self.name}: {what}")
-
     # collections
 
     def collection(self, name: str = DEFAULT, scope: str = DEFAULT, *, create: bool = True) -> Collection:
@@ -91,17 +84,17 @@ class Database(Handle):
         Raises Busy, Refused and Damaged where it cannot be begun or ended: then nothing of it is there.
         """
         lib = self._library.lib
-        self._call("begin a transaction", lib.CBLDatabase_BeginTransaction)
+        self._call(f"{self.name}: begin a transaction", lib.CBLDatabase_BeginTransaction)
         self._depth += 1
         try:
             yield
         except BaseException:
             self._depth -= 1
             with contextlib.suppress(CouchbaseLiteError):
-                self._call("undo a transaction", lib.CBLDatabase_EndTransaction, False)
+                self._call(f"{self.name}: undo a transaction", lib.CBLDatabase_EndTransaction, False)
             raise
         self._depth -= 1
-        self._call("end a transaction", lib.CBLDatabase_EndTransaction, True)
+        self._call(f"{self.name}: end a transaction", lib.CBLDatabase_EndTransaction, True)
 
     @property
     def in_transaction(self) -> bool:
@@ -122,12 +115,14 @@ class Database(Handle):
 
     def maintain(self, what: Maintenance = Maintenance.COMPACT) -> None:
         """Compact, check or optimise. Not inside a transaction."""
-        self._call(f"maintenance {what.name.lower()}", self._library.lib.CBLDatabase_PerformMaintenance, int(what))
+        self._call(
+            f"{self.name}: maintenance {what.name.lower()}", self._library.lib.CBLDatabase_PerformMaintenance, int(what)
+        )
 
     def delete(self) -> None:
         """Close the database and delete its folder."""
         self._close_parts()
-        self._call("delete", self._library.lib.CBLDatabase_Delete)
+        self._call(f"{self.name}: delete", self._library.lib.CBLDatabase_Delete)
         held, self._held = self._held, None
         self._library.lib.CBL_Release(held)
 

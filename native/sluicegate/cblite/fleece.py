@@ -71,7 +71,7 @@ def fill(library: Library, target: Any, values: Mapping[str, Any], deep: int = 0
         if not isinstance(key, str):
             raise InvalidArgument(f"the key {key!r}: expected a text")
         name = key.encode()
-        write(library, lib.FLMutableDict_Set(target, (ffi.from_buffer(name), len(name))), value, deep)
+        write(library, lib.FLMutableDict_Set(target, sliced(ffi, name)), value, deep)
 
 
 def write(library: Library, slot: Any, value: Any, deep: int = 0) -> None:

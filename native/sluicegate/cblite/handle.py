@@ -13,7 +13,7 @@ import weakref
 from types import TracebackType
 from typing import Any, Self
 
-from sluicegate.cblite.errors import ClosedError
+from sluicegate.cblite.errors import ClosedError, fail
 from sluicegate.cblite.loading import Library, library
 
 
@@ -48,6 +48,15 @@ class Handle:
     def closed(self) -> bool:
         """Whether `close` was called."""
         return self._held is None
+
+    def _call(self, what: str, function: Any, *arguments: Any) -> Any:
+        """One call on it that answers something, or nothing and fills in an error, which is raised."""
+        ffi, lib = self._library[:2]
+        error = ffi.new("CBLError *")
+        answer = function(self._pointer, *arguments, error)
+        if not answer:
+            raise fail(ffi, lib, error, what)
+        return answer
 
     def close(self) -> None:
         """Give the reference back; again is harmless. Parts that are still open are closed first."""

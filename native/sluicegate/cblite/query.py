@@ -32,12 +32,9 @@ class Query(Handle):
 
     def rows(self, **parameters: Any) -> Iterator[tuple[Any, ...]]:
         """The rows, read as they are asked for, each a tuple of the columns. Raises InvalidArgument, Damaged."""
-        ffi, lib = self._library[:2]
+        lib = self._library.lib
         self._set(parameters)
-        error = ffi.new("CBLError *")
-        results = lib.CBLQuery_Execute(self._pointer, error)
-        if results == ffi.NULL:
-            raise fail(ffi, lib, error, f"query {self.text!r}")
+        results = self._call(f"query {self.text!r}", lib.CBLQuery_Execute)
         columns = range(len(self.columns))
         held = Handle(results, self)
         held._warns = False
