@@ -80,8 +80,6 @@ void CBLDatabase_ChangeEncryptionKey(void);
 typedef struct { FLString directory; bool fullSync; bool mmapDisabled; } CBLDatabaseConfiguration;
 
 CBLDatabaseConfiguration CBLDatabaseConfiguration_Default(void);
-bool CBL_DatabaseExists(FLString name, FLString directory);
-bool CBL_DeleteDatabase(FLString name, FLString directory, CBLError *);
 CBLDatabase *CBLDatabase_Open(FLString name, const CBLDatabaseConfiguration *, CBLError *);
 bool CBLDatabase_Close(CBLDatabase *, CBLError *);
 bool CBLDatabase_Delete(CBLDatabase *, CBLError *);
@@ -113,13 +111,10 @@ FLString CBLDocument_RevisionID(const CBLDocument *);
 uint64_t CBLDocument_Sequence(const CBLDocument *);
 FLDict CBLDocument_Properties(const CBLDocument *);
 FLDict CBLDocument_MutableProperties(CBLDocument *);
-void CBLDocument_SetProperties(CBLDocument *, FLDict);
 FLSliceResult CBLDocument_CreateJSON(const CBLDocument *);
 bool CBLDocument_SetJSON(CBLDocument *, FLSlice json, CBLError *);
 
-/* Blobs: bytes kept beside the documents, whole or as a stream. */
-typedef struct CBLBlobReadStream CBLBlobReadStream;
-
+/* Blobs: bytes kept beside the documents, written and read whole. */
 const CBLBlob *FLDict_GetBlob(FLDict);
 void FLSlot_SetBlob(FLSlot, CBLBlob *);
 CBLBlob *CBLBlob_CreateWithData(FLString content_type, FLSlice);
@@ -127,9 +122,6 @@ uint64_t CBLBlob_Length(const CBLBlob *);
 FLString CBLBlob_ContentType(const CBLBlob *);
 FLString CBLBlob_Digest(const CBLBlob *);
 FLSliceResult CBLBlob_Content(const CBLBlob *, CBLError *);
-CBLBlobReadStream *CBLBlob_OpenContentStream(const CBLBlob *, CBLError *);
-int CBLBlobReader_Read(CBLBlobReadStream *, void *, size_t, CBLError *);
-void CBLBlobReader_Close(CBLBlobReadStream *);
 
 /* Queries in SQL++: compiled once, run with parameters, read row by row. */
 CBLQuery *CBLDatabase_CreateQuery(const CBLDatabase *, uint32_t language, FLString, int *position, CBLError *);

@@ -134,7 +134,7 @@ def test_insert_finds_what_is_there(things: Collection) -> None:
 def test_a_handle_is_saved_with_a_check(things: Collection) -> None:
     """Two hold the same revision: the second to save learns of it; without a check it wins."""
     with things.new("one") as new:
-        new.replace({"n": 1, "kept": b"x"})
+        new.update({"n": 1, "kept": b"x"})
         assert (new.revision, new.sequence) == ("", 0)
         things.store(new)
         assert new.revision
@@ -151,7 +151,6 @@ def test_a_handle_is_saved_with_a_check(things: Collection) -> None:
     things.store(second, check=False)
     assert things.get("one") == {"n": 3, "kept": b"x"}
     assert first.values == {"n": 2, "kept": b"x"}
-    assert json.loads(first.json)["n"] == 2
     assert things.document("none") is None
     first.close()
     second.close()
@@ -240,10 +239,6 @@ def test_what_was_saved_is_there_for_the_next(real: cblite.Library, tmp_path: Pa
         with pytest.raises(NotFound, match=r"no collection _default\.d"):
             again.collection("d", create=False)
         assert again.path == tmp_path / "d.cblite2"
-    assert cblite.exists("d", tmp_path)
-    cblite.delete("d", tmp_path)
-    assert not cblite.exists("d", tmp_path)
-    cblite.delete("d", tmp_path)
 
 
 def test_a_database_can_delete_itself(real: cblite.Library, tmp_path: Path) -> None:
@@ -259,7 +254,7 @@ def test_a_database_can_delete_itself(real: cblite.Library, tmp_path: Path) -> N
 
 
 def test_a_blob_is_kept_beside_its_document(database: Database, things: Collection) -> None:
-    """Whole or in pieces, in a property or nested; the document holds its description."""
+    """In a property or nested; the document holds its description."""
     data = bytes(range(256)) * 1000
     with database.blob(data, "image/raw") as blob:
         things.save("photo", {"n": 1, "image": blob, "more": [{"again": blob}]})
@@ -271,7 +266,6 @@ def test_a_blob_is_kept_beside_its_document(database: Database, things: Collecti
     with things.document("photo") as document:  # type: ignore[union-attr]
         with document.blob("image") as stored:
             assert stored.read() == data
-            assert b"".join(stored.pieces(1000)) == data
         with pytest.raises(NotFound, match="no blob under 'n'"):
             document.blob("n")
 

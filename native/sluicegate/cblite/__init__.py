@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sluicegate.cblite.blob import Blob
 from sluicegate.cblite.collection import Collection
-from sluicegate.cblite.database import Database, Maintenance, delete, exists, instances
+from sluicegate.cblite.database import Database, Maintenance, instances
 from sluicegate.cblite.document import Document
 from sluicegate.cblite.errors import (
     Busy,
@@ -33,6 +33,5 @@ __all__ = [
     "Activity", "Blob", "Busy", "ChangeListener", "ClosedError", "Collection", "Conflict", "CouchbaseLiteError",
     "Damaged", "Database", "Direction", "Document", "Documents", "InvalidArgument", "Library", "LibraryMissing",
     "LibraryUnsupported", "Listener", "Maintenance", "NotFound", "Query", "Refused", "RefusedByServer", "Replicated",
-    "Replicator", "Settings", "Status", "Unauthorized", "Unreachable", "Untrusted", "delete", "exists", "instances",
-    "library",
+    "Replicator", "Settings", "Status", "Unauthorized", "Unreachable", "Untrusted", "instances", "library",
 ]  # fmt: skip

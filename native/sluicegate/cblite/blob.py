@@ -1,8 +1,7 @@
-"""A blob: bytes beside a document, read whole or piece by piece; written whole or from pieces."""
+"""A blob: bytes beside a document, written and read whole."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from sluicegate.cblite import fleece
@@ -11,8 +10,6 @@ from sluicegate.cblite.handle import Handle
 
 if TYPE_CHECKING:
     from sluicegate.cblite.database import Database
-
-PIECE = 64 << 10
 
 
 class Blob(Handle):
@@ -52,19 +49,6 @@ class Blob(Handle):
         if content is None:
             raise fail(ffi, lib, error, f"blob {self.digest}")
         return content
-
-    def pieces(self, size: int = PIECE) -> Iterator[bytes]:
-        """All of it, at most `size` bytes at once."""
-        ffi, lib = self._library[:2]
-        stream = self._call(f"blob {self.digest}", lib.CBLBlob_OpenContentStream)
-        try:
-            error, piece = ffi.new("CBLError *"), ffi.new("char[]", size)
-            while count := lib.CBLBlobReader_Read(stream, piece, size, error):
-                if count < 0:
-                    raise fail(ffi, lib, error, f"blob {self.digest}")
-                yield bytes(ffi.buffer(piece, count))
-        finally:
-            lib.CBLBlobReader_Close(stream)
 
     def _into_slot(self, slot: Any) -> None:
         self._library.lib.FLSlot_SetBlob(slot, self._pointer)

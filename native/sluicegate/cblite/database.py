@@ -142,21 +142,6 @@ class Database(Handle):
             raise failure
 
 
-def exists(name: str, folder: str | PathLike[str]) -> bool:
-    """Whether there is such a database."""
-    ffi, lib = library()[:2]
-    return bool(lib.CBL_DatabaseExists(fleece.sliced(ffi, name.encode()), fleece.sliced(ffi, fspath(folder).encode())))
-
-
-def delete(name: str, folder: str | PathLike[str]) -> None:
-    """Delete a database that nobody has open; one that is not there is no error. Raises Busy, Refused."""
-    ffi, lib = library()[:2]
-    error = ffi.new("CBLError *")
-    names = fleece.sliced(ffi, name.encode()), fleece.sliced(ffi, fspath(folder).encode())
-    if not lib.CBL_DeleteDatabase(*names, error) and error.code:
-        raise fail(ffi, lib, error, f"{folder}/{name}.cblite2: not deleted")
-
-
 def instances() -> int:
     """Objects of the library that are alive in this process: 0 when everything was closed."""
     return int(library().lib.CBL_InstanceCount())

@@ -43,23 +43,10 @@ class Document(Handle):
         """All of it, copied."""
         return fleece.read_dict(self._library, self._library.lib.CBLDocument_Properties(self._pointer))
 
-    @property
-    def json(self) -> bytes:
-        """All of it as JSON, bytes in it as base64."""
-        return fleece.taken(self._library, self._library.lib.CBLDocument_CreateJSON(self._pointer)) or b"{}"
-
     def update(self, values: Mapping[str, Any]) -> None:
         """Set these keys and leave the others."""
         target = self._library.lib.CBLDocument_MutableProperties(self._pointer)
         fleece.fill(self._library, target, values)
-
-    def replace(self, values: Mapping[str, Any]) -> None:
-        """Hold these values alone."""
-        made = fleece.mutable(self._library, values)
-        try:
-            self._library.lib.CBLDocument_SetProperties(self._pointer, made)
-        finally:
-            fleece.released(self._library, made)
 
     def blob(self, key: str) -> Blob:
         """The blob under a key. Raises NotFound where there is none."""
