@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Where readings stand to predicted evictions (A2MTA, II-C), and how the histograms of a window decide together.
 
 A reading at a predicted boundary: the sum-like or max-like histogram decides, or it stays single. Between boundaries it

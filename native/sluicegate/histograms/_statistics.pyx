@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Quantiles, prediction intervals and extreme values for the histograms.
 
 The C functions of the .pxd are what the histograms call: they neither allocate nor need the GIL. The Python functions

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Whether a reading's values let it join the newest bucket; by definition in tests/native/histograms.
 
 A sum is not endangered (A2MTA, II-A), and no value may become the window's extreme (II-B).

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from sluicegate.errors import ConfigurationError
+from sluicegate.errors import ConfigurationError, StoreError
 
 LARGEST_VALUE = 8 * 2**20
 MANIFEST = -1  # the level of the two manifests, pages 0 and 1
@@ -96,6 +96,14 @@ def check_key(key: Key) -> Key:
     if not MANIFEST <= key.level <= MAX_LEVEL or not 0 <= key.page <= MAX_PAGE:
         raise ValueError(f"store: key {key}, expected a level from -1 to {MAX_LEVEL} and a page from 0 to 2^56 - 1")
     return key
+
+
+def check_rows(place: object, rows: Sequence[Row]) -> None:
+    """Raise StoreError that names the place for a value over 8 MiB, ValueError for a key that no window makes."""
+    for key, value in rows:
+        check_key(key)
+        if len(value) > LARGEST_VALUE:
+            raise StoreError(f"{place}: a value of {len(value)} bytes for {key}, expected up to 8 MiB")
 
 
 def runs(keys: Sequence[Key]) -> list[tuple[int, int]]:

@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Any, Literal
 
 from sluicegate.errors import ConfigurationError, StoreError
-from sluicegate.stores.contract import DEFAULT, LARGEST_VALUE, MANIFEST, Key, Plan, Row, check_key
+from sluicegate.stores.contract import DEFAULT, MANIFEST, Key, Plan, Row, check_key, check_rows
 
 Durability = Literal["none", "majority", "majority_and_persist_to_active", "persist_to_majority"]
 _LONGEST_NAME = 200  # bytes of a store's name: a document's id has 250
@@ -68,10 +68,7 @@ class Couchbase:
     def put(self, rows: Sequence[Row]) -> None:
         """Each row for itself: after a failure any part of them may be in. Raises StoreError."""
         self._check()
-        for key, value in rows:
-            check_key(key)
-            if len(value) > LARGEST_VALUE:
-                raise StoreError(f"{self._place}: a value of {len(value)} bytes for {key}, expected up to 8 MiB")
+        check_rows(self._place, rows)
         if any(key.level == MANIFEST for key, _ in rows):
             self._check_owner()
         if rows:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from sluicegate.cblite import Collection, CouchbaseLiteError, Database
 from sluicegate.errors import ConfigurationError, StoreError
-from sluicegate.stores.contract import DEFAULT, LARGEST_VALUE, Key, Plan, Row, check_key
+from sluicegate.stores.contract import DEFAULT, Key, Plan, Row, check_key, check_rows
 from sluicegate.stores.sqlite import hold
 
 COLLECTION = "pages"
@@ -53,13 +53,10 @@ class CouchbaseLite:
 
     def put(self, rows: Sequence[Row]) -> None:
         """One transaction, so all rows or none. Raises StoreError."""
-        for key, value in rows:
-            if len(value) > LARGEST_VALUE:
-                raise StoreError(f"{self.path}: a value of {len(value)} bytes for {key}, expected up to 8 MiB")
-        named = [(check_key(key).name, value) for key, value in rows]
+        check_rows(self.path, rows)
         with self._writing, self._failures("write"), self._writer.transaction():
-            for name, value in named:
-                self._pages.save_bytes(name, _VALUE, value)
+            for key, value in rows:
+                self._pages.save_bytes(key.name, _VALUE, value)
 
     def get(self, keys: Sequence[Key]) -> list[bytes | None]:
         """The values; does not wait for a `put` that is under way. Raises StoreError."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from sluicegate.errors import ConfigurationError, StoreError
-from sluicegate.stores.contract import DEFAULT, LARGEST_VALUE, Key, Plan, Row, check_key, runs
+from sluicegate.stores.contract import DEFAULT, Key, Plan, Row, check_rows, runs
 
 APPLICATION = 0x53474B56  # "SGKV", in the file's header
 FORMAT = 1
@@ -50,13 +50,11 @@ class SQLite:
 
     def put(self, rows: Sequence[Row]) -> None:
         """One transaction, so all rows or none. Raises StoreError."""
-        for key, value in rows:
-            if len(value) > LARGEST_VALUE:
-                raise StoreError(f"{self.path}: a value of {len(value)} bytes for {key}, expected up to 8 MiB")
+        check_rows(self.path, rows)
         with self._transaction() as writer:
             writer.executemany(
                 "INSERT OR REPLACE INTO page (id, value) VALUES (?, ?)",
-                [(check_key(key).number, value) for key, value in rows],
+                [(key.number, value) for key, value in rows],
             )
 
     def get(self, keys: Sequence[Key]) -> list[bytes | None]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluicegate.format import _items as compiled
+from sluicegate.format import items as compiled
 
 EARLIEST, LATEST = -62_135_596_800_000_000, 253_402_300_799_999_999
 ODD = st.one_of(st.none(), st.booleans(), st.text(max_size=2), st.just([1]), st.just(10**400), st.integers())

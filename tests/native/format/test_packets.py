@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluicegate.format import _packets as compiled
+from sluicegate.format import packets as compiled
 
 BOTH = pytest.mark.parametrize("implementation", [compiled, pure], ids=["compiled", "pure"])
 

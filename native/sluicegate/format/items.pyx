@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Columns of numbers out of a list of parsed objects, for which a Python loop would take most of a message's time.
 
 Its definition is tests/native/format/items_twin.py.

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Messages of MQTT out of a buffer: as many as lie whole in it, at once.
 
 Its definition is tests/native/format/packets_twin.py.
