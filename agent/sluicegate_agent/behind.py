@@ -1,6 +1,6 @@
 """Rows of the outbox that are not in its table yet: closed buckets in memory, and some of a stream packed in one row.
 
-Buckets that a commit recorded wait in memory. Where they are many they are packed, deflated, a row a stream: a
+Buckets that a commit recorded wait in memory. Where they are many they are packed there, deflated, a row a stream: a
 hundredth of the bytes of rows of their own where single readings say all of them (folded again they are the same to the
 bit), else a tenth. Rows of their own are made where one has to be looked at: to be sealed or merged. Of one stream
 those in the table are the oldest, those in memory the newest.
@@ -39,6 +39,19 @@ class Shape(NamedTuple):
     section: int
 
 
+class Dense(NamedTuple):
+    """A row of packed buckets in memory: its stream, the ordinal after them, and as they are packed."""
+
+    stream: int
+    end: int
+    buckets: bytes
+
+    @property
+    def cost(self) -> int:
+        """Bytes in memory."""
+        return len(self.buckets) + CLOSED_OBJECTS
+
+
 class Behind:
     """What waits for the outbox's table; `settled` follows a transaction that succeeds, `failed` and `load` another."""
 
@@ -47,7 +60,9 @@ class Behind:
         self.bytes = 0
         self._sizes: dict[int, int] = {}  # by stream, of `bytes`
         self._packed: dict[int, list[tuple[int, int]]] = {}  # by stream, number and first ordinal
-        self._written: set[int] = set()
+        self._dense: dict[int, Dense] = {}  # by number, packed rows that no table has yet
+        self._written: set[int] = set()  # streams whose waiting buckets left memory in this transaction
+        self._left: set[int] = set()  # numbers of packed rows that did
         self._next = 1
 
     def load(self, connection: sqlite3.Connection) -> Iterator[tuple[int, Shape]]:
@@ -57,6 +72,12 @@ class Behind:
             self._packed.setdefault(stream, []).append((number, closed[0].first))
             self._next = number + 1
             yield from ((stream, shape_of(each)) for each in closed)
+        for number, dense in self._dense.items():
+            if number not in self._left:
+                closed = unpacked(dense.buckets)
+                self._packed.setdefault(dense.stream, []).append((number, closed[0].first))
+                yield from ((dense.stream, shape_of(each)) for each in closed)
+        self._next = max(self._next, *self._dense) + 1 if self._dense else self._next
         for stream, waiting in self.waiting.items():
             if stream not in self._written:
                 yield from ((stream, shape_of(each)) for each in waiting)
@@ -75,8 +96,27 @@ class Behind:
         self._sizes[stream] = self._sizes.get(stream, 0) + more
         self.bytes += more
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits in memory."""
+        return not self.waiting and not self._dense
+
+    def shrink(self) -> None:
+        """Pack what waits in memory, where it is; no transaction may be open."""
+        for stream, waiting in self.waiting.items():
+            dense = Dense(stream, waiting[-1].first + waiting[-1].n, packed(waiting))
+            self._packed.setdefault(stream, []).append((self._next, waiting[0].first))
+            self._dense[self._next] = dense
+            self.bytes += dense.cost - self._sizes.pop(stream)
+            self._next += 1
+        self.waiting.clear()
+
     def write(self, connection: sqlite3.Connection) -> None:
-        """Pack what waits in memory, inside the caller's transaction."""
+        """Have all that waits in memory packed in the table, inside the caller's transaction."""
+        for number, dense in self._dense.items():
+            if number not in self._left:
+                self._insert(connection, number, dense.stream, dense.buckets)
+                self._leave(connection, number)
         for stream, waiting in self.waiting.items():
             if stream not in self._written:
                 self.pack(connection, stream, waiting)
@@ -87,11 +127,12 @@ class Behind:
         if not closed:
             return
         number, self._next = self._next, self._next + 1
-        buckets = packed(closed)
-        connection.execute(
-            "INSERT INTO packed VALUES (?, ?, ?, ?)", (number, stream, buckets, checksum(number, stream, buckets))
-        )
+        self._insert(connection, number, stream, packed(closed))
         self._packed.setdefault(stream, []).append((number, closed[0].first))
+
+    def _insert(self, connection: sqlite3.Connection, number: int, stream: int, buckets: bytes) -> None:
+        row = number, stream, buckets, checksum(number, stream, buckets)
+        connection.execute("INSERT INTO packed VALUES (?, ?, ?, ?)", row)
 
     def unpack(self, connection: sqlite3.Connection, stream: int, end: int = 1 << 62) -> list[Closed]:
         """What of a stream is packed, or waits, with any before ordinal `end`: the caller makes rows of it.
@@ -102,6 +143,10 @@ class Behind:
         packed = self._packed.get(stream, [])
         while packed and packed[0][1] < end:
             number, _ = packed.pop(0)
+            if number in self._dense and number not in self._left:
+                found += unpacked(self._dense[number].buckets)
+                self._leave(connection, number)
+                continue
             query = "SELECT number, stream, buckets, crc FROM packed WHERE number = ?"
             found += _unpacked(*connection.execute(query, (number,)).fetchone())
             connection.execute("DELETE FROM packed WHERE number = ?", (number,))
@@ -114,7 +159,7 @@ class Behind:
         return found
 
     def in_memory(self, stream: int) -> list[Closed]:
-        """What of a stream waits in memory alone."""
+        """What of a stream waits in memory as it came."""
         return [] if stream in self._written else self.waiting.get(stream, [])
 
     def recast(self, stream: int, coarser: list[Closed]) -> None:
@@ -123,21 +168,31 @@ class Behind:
         self.waiting[stream] = coarser
 
     def _hand(self, connection: sqlite3.Connection, stream: int, waiting: list[Closed]) -> None:
-        """Say up to which ordinal a stream's buckets have left the record, so that none is played back again."""
-        end = waiting[-1].first + waiting[-1].n
-        connection.execute("INSERT OR REPLACE INTO handed VALUES (?, ?, ?)", (stream, end, checksum(stream, end)))
+        _handed(connection, stream, waiting[-1].first + waiting[-1].n)
         self._written.add(stream)
+
+    def _leave(self, connection: sqlite3.Connection, number: int) -> None:
+        _handed(connection, self._dense[number].stream, self._dense[number].end)
+        self._left.add(number)
 
     def settled(self) -> None:
         """The transaction is durable: what it wrote waits no more."""
         for stream in self._written:
             del self.waiting[stream]
             self.bytes -= self._sizes.pop(stream)
-        self._written.clear()
+        for number in self._left:
+            self.bytes -= self._dense.pop(number).cost
+        self.failed()
 
     def failed(self) -> None:
         """The transaction failed: nothing of it was written."""
         self._written.clear()
+        self._left.clear()
+
+
+def _handed(connection: sqlite3.Connection, stream: int, end: int) -> None:
+    """Say up to which ordinal a stream's buckets have left the record, so that none is played back again."""
+    connection.execute("INSERT OR REPLACE INTO handed VALUES (?, ?, ?)", (stream, end, checksum(stream, end)))
 
 
 def packed_rows(connection: sqlite3.Connection) -> Iterator[tuple[int, int, list[Closed]]]:

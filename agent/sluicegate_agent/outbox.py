@@ -179,7 +179,7 @@ class Outbox:
         query = "SELECT stream, first, bucket, readings, crc FROM outbox WHERE stream = ? ORDER BY first LIMIT ?"
         found = [sound(*row) for row in connection.execute(query, (stream, taken))]
         if len(found) < taken:  # what is taken from behind needs no row; what is left gets one
-            behind, left = self.behind.unpack(connection, stream), taken - len(found)
+            behind, left = self.behind.unpack(connection, stream, lane.following(taken - 1)), taken - len(found)
             found += [(item.bucket, item.readings) for item in behind[:left]]
             insert_rows(connection, stream, behind[left:])
         return found

@@ -67,24 +67,28 @@ class Saving:
         return self.recorder.has_steps
 
     def make_room(self) -> None:
-        """After a commit: keep the outbox's budget, write closed buckets that wait in memory where there are many.
+        """After a commit: keep the outbox's budget; where closed buckets in memory are many pack them, then write them.
 
         Where the store refuses, the next commit writes the tables, and says so.
         """
         outbox = self._pipeline.state.outbox
-        if (
-            self.recorder
-            and outbox.behind.waiting
-            and (outbox.behind.bytes > self.recorder.limits.buckets or outbox.is_over)
-        ):
-            try:
-                with self._pipeline.state.transaction() as connection:
-                    if self._pipeline.state.squeeze(connection):
-                        faults.step("commit: squeezed")
-                    outbox.behind.write(connection)
-                    faults.step("record: buckets written")
-            except sqlite3.OperationalError:
-                self.recorder.must_fold = True
+        if not self.recorder or outbox.behind.is_empty:
+            return
+        if outbox.behind.bytes > self.recorder.limits.buckets and not outbox.is_over:
+            outbox.behind.shrink()
+        if outbox.behind.bytes > self.recorder.limits.buckets or outbox.is_over:
+            self._write_buckets(self.recorder)
+
+    def _write_buckets(self, recorder: Recorder) -> None:
+        outbox = self._pipeline.state.outbox
+        try:
+            with self._pipeline.state.transaction() as connection:
+                if self._pipeline.state.squeeze(connection):
+                    faults.step("commit: squeezed")
+                outbox.behind.write(connection)
+                faults.step("record: buckets written")
+        except sqlite3.OperationalError:
+            recorder.must_fold = True
 
     def fold(self) -> None:
         """Write every row that changed. Raises what a commit raises."""

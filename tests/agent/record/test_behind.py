@@ -105,27 +105,55 @@ def test_anything_else_is_refused(damage: object) -> None:
         unpacked(damage(packed(buckets(3))))  # type: ignore[operator]
 
 
-def test_sealed_in_their_order_from_table_row_and_memory(store: sqlite3.Connection) -> None:
-    """Some with rows, some packed, some in memory: the oldest first, and what is left has a row of its own."""
+@pytest.mark.parametrize("shrunk", [5, 7, 9])
+def test_sealed_in_their_order_from_table_row_and_memory(store: sqlite3.Connection, shrunk: int) -> None:
+    """Some with rows, some packed, some in memory, packed there or not: the oldest first; what is left has a row."""
     outbox, all_of_them = Outbox(store, 100, 1 << 20), buckets(9)
     outbox.insert(store, 1, all_of_them[:2])
     outbox.take(1, all_of_them[2:5])
     outbox.behind.write(store)
     outbox.behind.settled()
-    outbox.take(1, all_of_them[5:])
+    outbox.take(1, all_of_them[5:shrunk])
+    outbox.behind.shrink()
+    outbox.take(1, all_of_them[shrunk:])
     assert (outbox.rows, outbox.behind.holds(1)) == (9, True)
     found = outbox.oldest(store, 1, 6, 1 << 20)
     assert [bucket for bucket, _ in found] == [each.bucket for each in all_of_them[:6]]
     firsts = [first for (first,) in store.execute("SELECT first FROM outbox ORDER BY first")]
-    assert firsts == [0, 2, 12, 14, 16]
-    assert store.execute("SELECT * FROM handed").fetchall() == [(1, 18, checksum(1, 18))]
-    assert not outbox.behind.holds(1)
+    end = 14 if shrunk == 7 else 18
+    assert firsts == [0, 2, *range(12, end, 2)]
+    assert store.execute("SELECT * FROM handed").fetchall() == [(1, end, checksum(1, end))]
+    assert outbox.behind.holds(1) == (end < 18)
+    outbox.behind.settled()
+    outbox.behind.write(store)
+    outbox.behind.settled()
+    assert (outbox.behind.is_empty, outbox.behind.bytes) == (True, 0)
+
+
+def test_packed_rows_that_need_not_be_looked_at_stay(store: sqlite3.Connection) -> None:
+    """Where fewer are sealed than wait, in the table as in memory."""
+    outbox, all_of_them = Outbox(store, 100, 1 << 20), buckets(12)
+    for place in (0, 3):
+        outbox.take(1, all_of_them[place : place + 3])
+        outbox.behind.write(store)
+        outbox.behind.settled()
+    for place in (6, 9):
+        outbox.take(1, all_of_them[place : place + 3])
+        outbox.behind.shrink()
+    assert len(outbox.oldest(store, 1, 2, 1 << 20)) == 2
+    assert store.execute("SELECT first FROM outbox").fetchall() == [(4,)]
+    assert store.execute("SELECT count(*) FROM packed").fetchone() == (1,)
+    again = Outbox(store, 100, 1 << 20)
+    assert [*again.lanes[1].firsts] == [4, 6, 8, 10], "what is in memory alone stands in the record"
 
 
 def test_a_transaction_that_failed_leaves_all_as_it_was(store: sqlite3.Connection) -> None:
     """As often as it is tried: memory and index are those before it."""
     outbox, all_of_them = Outbox(store, 100, 1 << 20), buckets(6)
-    outbox.take(1, all_of_them[:3])
+    outbox.take(1, all_of_them[:2])
+    outbox.behind.shrink()
+    outbox.take(1, all_of_them[2:3])
+    held = outbox.behind.bytes
     for _ in range(2):
         store.execute("BEGIN")
         outbox.behind.write(store)
@@ -133,7 +161,8 @@ def test_a_transaction_that_failed_leaves_all_as_it_was(store: sqlite3.Connectio
         assert outbox.oldest(store, 1, 6, 1 << 20) == [(each.bucket, each.readings) for each in all_of_them]
         store.execute("ROLLBACK")
         outbox.reload(store)
-        assert (outbox.rows, len(outbox.behind.waiting[1])) == (3, 3)
+        assert (outbox.rows, len(outbox.behind.waiting[1]), outbox.behind.bytes) == (3, 1, held)
+        assert [*outbox.lanes[1].firsts] == [0, 2, 4]
     assert store.execute("SELECT * FROM packed").fetchall() == []
 
 
@@ -152,11 +181,12 @@ def test_new_rows_of_a_stream_that_has_packed_ones_follow_them(store: sqlite3.Co
     assert [*packed_rows(store)] == []
 
 
+@pytest.mark.parametrize("shrunk", [False, True])
 @pytest.mark.parametrize("rows_most", [1, 3, 6, 11])
 @pytest.mark.parametrize("bytes_most", [5000, 9000, 1 << 20])
 @pytest.mark.parametrize(("stored", "packed"), [(0, 0), (0, 12), (5, 3), (5, 0), (12, 0)])
 def test_made_coarser_wherever_they_are(
-    store: sqlite3.Connection, rows_most: int, bytes_most: int, stored: int, packed: int
+    store: sqlite3.Connection, rows_most: int, bytes_most: int, stored: int, packed: int, shrunk: bool
 ) -> None:
     """In the table, packed or in memory: the same buckets stay, and the index says so."""
     everything, expected = buckets(12), Outbox(store, rows_most, bytes_most)
@@ -170,7 +200,10 @@ def test_made_coarser_wherever_they_are(
         outbox.take(1, [each])
         outbox.behind.write(store)
         outbox.behind.settled()
-    outbox.take(1, everything[stored + packed :])
+    outbox.take(1, everything[stored + packed : 10])
+    if shrunk:
+        outbox.behind.shrink()
+    outbox.take(1, everything[10:] if stored + packed < 12 else [])
     outbox.squeeze(store)
     assert (outbox.rows, outbox.bytes_held, outbox.merges) == (expected.rows, expected.bytes_held, expected.merges)
     assert outbox.singles_dropped == expected.singles_dropped
