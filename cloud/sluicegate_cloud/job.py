@@ -17,6 +17,7 @@ from sluicegate_cloud import alarms, metrics, quality, shares, sinks
 from sluicegate_cloud.dedupe import PROBLEMS, catalogue
 from sluicegate_cloud.errors import SourceError, SparkError
 from sluicegate_cloud.extras.asked import Asked, sorted_out
+from sluicegate_cloud.extras.long import MOST_WINDOWS, long_buckets
 from sluicegate_cloud.extras.windows import carried_windows, columns_of
 from sluicegate_cloud.feed.access import require_access, why_empty
 from sluicegate_cloud.feed.gateway import Gateway
@@ -121,23 +122,27 @@ def _merged(
             f"none of the {counts['files']} files is a chunk document; {named[0]['path']}: {named[0]['reason']}"
         )
     known = [*quality.completeness(tallied)]
-    held, long = {each["stream"] for each in known}, any(each["buckets"] > MOST for each in known)
+    held, is_long = {each["stream"] for each in known}, any(each["buckets"] > MOST for each in known)
     if "*" not in streams and not held & {*streams}:
         raise SourceError(f"no document is of {', '.join(streams)}; there are: {', '.join(sorted(held))}")
     with step("merging windows", spark):
         asked = documents if "*" in streams else documents.where(sf.col("stream").isin(*streams))
         grid = Grid(slide_us, window_us // slide_us, origin_us)
+        long = long_buckets(asked, grid) if carried else {}
         if carried:
-            told = carried_windows(documents, grid, carried, streams)
-            sinks.write_windows(_beside(windows_of_documents(asked, grid, aggregates, long=long), told, carried), out)
+            told = carried_windows(documents, grid, carried, streams, long)
+            sinks.write_windows(
+                _beside(windows_of_documents(asked, grid, aggregates, long=is_long), told, carried), out
+            )
         else:
             sink = sinks.Sink(str(sinks.new_windows(out)))
-            names = windows_of_documents(asked, grid, aggregates, sink=sink, long=long).collect()
+            names = windows_of_documents(asked, grid, aggregates, sink=sink, long=is_long).collect()
             sinks.replace_windows((row["name"] for row in names), out)
     times = {"window_us": window_us, "slide_us": slide_us, "origin_us": origin_us}
     summary = {"format": 1, **times, **_summary(tallied, counts, out, aggregates, carried), "problems": named}
     if carried:
-        summary["extras"] = {"passed_over": _passed_over(documents)}
+        too_long = sum(map(len, long.values()))
+        summary["extras"] = {"passed_over": _passed_over(documents), "too_long": too_long}
     sinks.write_summary(summary, out)
     return summary
 
@@ -206,6 +211,8 @@ def table(summary: dict[str, Any]) -> Iterator[str]:
         yield f"  {problem['fate']}: {problem['path']}: {problem['reason']}"
     if (more := _troubled(documents) - 5) > 0:
         yield f"  … and {more:,} more, see summary.json"
+    if too_long := summary.get("extras", {}).get("too_long"):
+        yield f"  {too_long:,} buckets touch over {MOST_WINDOWS:,} windows each: what these carry has no answer there"
     yield from _alarms(summary)
 
 

@@ -19,9 +19,9 @@ from pyspark.sql import functions as sf
 
 from sluicegate.format.bucket import ORDERED
 from sluicegate_cloud.documents import bucket_rows
-from sluicegate_cloud.errors import SourceError
 from sluicegate_cloud.extras.answers import answer
 from sluicegate_cloud.extras.asked import Asked
+from sluicegate_cloud.extras.long import Longs, is_long, touches
 from sluicegate_cloud.extras.piece import Piece, Share, added, in_order, merged, share_of
 from sluicegate_cloud.extras.placed import FIELDS, PLACED, Record
 from sluicegate_cloud.grid import Grid
@@ -33,18 +33,18 @@ _ROWS = {"device": "string", "stream": "string", "incarnation": "string", "key":
          "doubt": "bigint"}  # fmt: skip
 _SQL = {"string": pa.string(), "bigint": pa.int64(), "double": pa.float64(), "boolean": pa.bool_(),
         "binary": pa.binary(), "array<double>": pa.list_(pa.float64())}  # fmt: skip
-#: Windows that one bucket may touch: beyond that it is no answer's.
-MOST_WINDOWS = 100_000
 _BATCH = 4096
 #: Whose windows of all devices are added up, in the order of the devices; what a device's window adds to them, pickled.
 _WINDOW, _SHARE = ("stream", "window_start"), "share"
 Batches = Iterable[pa.RecordBatch]
 
 
-def carried_windows(documents: DataFrame, grid: Grid, asked: Sequence[Asked], streams: Sequence[str]) -> DataFrame:
+def carried_windows(
+    documents: DataFrame, grid: Grid, asked: Sequence[Asked], streams: Sequence[str], long: Longs
+) -> DataFrame:
     """`documents` as `dedupe.catalogue` gives them → rows of `_HEAD` and the columns of each of `asked`.
 
-    A window in which no reading can be has none. Raises, in the task, SourceError for a bucket over too many windows.
+    A window in which no reading can be has none. `long`: of `long_buckets`; windows that these touch have no answer.
     """
     used = documents.where(sf.col("fate") == USED)
     used = used if "*" in streams else used.where(sf.col("stream").isin(*streams))
@@ -52,9 +52,9 @@ def carried_windows(documents: DataFrame, grid: Grid, asked: Sequence[Asked], st
     rows = used.mapInArrow(_rows(asked), ddl(_fields(asked), parts))
     owner, columns = ("stream", "device"), columns_of(asked)
     ordered = rows.repartition(*owner).sortWithinPartitions(*owner, "t_first", "incarnation", "first")
-    of_devices = ordered.mapInArrow(_windows(grid, asked), ddl(_HEAD, columns, {_SHARE: "binary"}))
+    of_devices = ordered.mapInArrow(_windows(grid, asked, long), ddl(_HEAD, columns, {_SHARE: "binary"}))
     together = of_devices.repartition(*_WINDOW).sortWithinPartitions(*_WINDOW, "device")
-    return together.mapInArrow(_with_all(asked), ddl(_HEAD, columns))
+    return together.mapInArrow(_with_all(asked, long), ddl(_HEAD, columns))
 
 
 def _fields(asked: Sequence[Asked]) -> dict[str, str]:
@@ -96,26 +96,26 @@ def _schema(asked: Sequence[Asked]) -> pa.Schema:
     return pa.schema([(name, _SQL[kind]) for name, kind in (_HEAD | columns_of(asked)).items()])
 
 
-def _windows(grid: Grid, asked: Sequence[Asked]) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+def _windows(grid: Grid, asked: Sequence[Asked], long: Longs) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     """Rows of whole streams of devices → their windows, and what each adds to that of all."""
     schema = _schema(asked).append(pa.field(_SHARE, pa.binary()))
 
     def told(batches: Batches) -> Iterator[pa.RecordBatch]:
-        answered = _answered(batches, grid, asked)
+        answered = _answered(batches, grid, asked, long)
         while held := [*islice(answered, _BATCH)]:
             yield pa.RecordBatch.from_pylist(held, schema)
 
     return told
 
 
-def _answered(batches: Batches, grid: Grid, asked: Sequence[Asked]) -> Iterator[dict[str, Any]]:
+def _answered(batches: Batches, grid: Grid, asked: Sequence[Asked], long: Longs) -> Iterator[dict[str, Any]]:
     rows = (row for batch in batches for row in batch.to_pylist())
     for (stream, device), mine in groupby(rows, key=lambda row: (row["stream"], row["device"])):
         for share in shares([_piece(row) for row in mine], grid, asked):
-            yield _row(device, stream, share, asked) | {_SHARE: pickle.dumps(share)}
+            yield _row(device, stream, share, asked, long) | {_SHARE: pickle.dumps(share)}
 
 
-def _with_all(asked: Sequence[Asked]) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+def _with_all(asked: Sequence[Asked], long: Longs) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     """Windows of devices, those of one time together → they themselves, and those of all devices."""
     schema = _schema(asked)
 
@@ -128,12 +128,12 @@ def _with_all(asked: Sequence[Asked]) -> Callable[[Batches], Iterator[pa.RecordB
             for stream, start, packed in zip(*(batch[name].to_pylist() for name in (*_WINDOW, _SHARE)), strict=True):
                 mine: Share = pickle.loads(packed)  # noqa: S301 - what `_answered` wrote, through Spark's own shuffle
                 if whose is not None and share is not None and whose != (stream, start):
-                    done.append(_row(None, whose[0], share, asked))
+                    done.append(_row(None, whose[0], share, asked, long))
                     share = None
                 whose, share = (stream, start), mine if share is None else added(share, mine, asked)
             yield pa.RecordBatch.from_pylist(done, schema)
         if whose is not None and share is not None:
-            yield pa.RecordBatch.from_pylist([_row(None, whose[0], share, asked)], schema)
+            yield pa.RecordBatch.from_pylist([_row(None, whose[0], share, asked, long)], schema)
 
     return told
 
@@ -149,8 +149,10 @@ def _piece(row: Mapping[str, Any]) -> Piece:
     return Piece(*times, *counts, ordered, parts, record)
 
 
-def _row(device: str | None, stream: str, share: Share, asked: Sequence[Asked]) -> dict[str, Any]:
+def _row(device: str | None, stream: str, share: Share, asked: Sequence[Asked], long: Longs) -> dict[str, Any]:
     head = {"device": device, "stream": stream, "window_start": share.start, "window_end": share.end}
+    if touches(long.get(stream, ()), device, share.start, share.end):
+        return head | dict.fromkeys(columns_of(asked))
     for place, each in enumerate(asked):
         head |= answer(share, place, each)
     return head
@@ -159,17 +161,15 @@ def _row(device: str | None, stream: str, share: Share, asked: Sequence[Asked]) 
 def shares(pieces: Sequence[Piece], grid: Grid, asked: Sequence[Asked]) -> Iterator[Share]:
     """What each window of the grid has of the pieces of one device, which are in the order of their times.
 
-    Those that lie in one frame are merged first: work grows with buckets, and with frames a window.
+    Those that lie in one frame are merged first: work grows with buckets, and with frames a window. Long ones
+    (`is_long`) are passed over.
     """
+    pieces = [piece for piece in pieces if not is_long(piece.t_first, piece.t_last, grid)]
     if any(each.kind == "time_weighted_mean" for each in asked):
         pieces = in_order(pieces)
     kept, touched = _framed(pieces, grid, asked), set[int]()
     for piece in kept:
         first, last = (_frame(time, grid) for time in (piece.t_first, piece.t_last))
-        if last - first + grid.width > MOST_WINDOWS:
-            raise SourceError(
-                f"a bucket of {piece.n} readings touches over {MOST_WINDOWS} windows: take a longer slide"
-            )
         touched.update(range(first - grid.width + 1, last + 1))
     open_, at = list[Piece](), 0
     for window in sorted(touched):

@@ -252,7 +252,7 @@ def test_cloud_merge_answers_them(tmp_path: Path) -> None:
         assert document_id(chunk).startswith(name)
     summary = job.merge([str(tmp_path)], tmp_path / "out", 600, 200, ("mean", *PLACED, *NAMES))
     rows = read_windows(tmp_path / "out").to_pylist()
-    assert summary["extras"] == {"passed_over": []}
+    assert summary["extras"] == {"passed_over": [], "too_long": 0}
     assert {row["device"] for row in rows} == {"a", "b", None}
     for row in rows:
         of = [*devices.values()] if row["device"] is None else [devices[row["device"]]]

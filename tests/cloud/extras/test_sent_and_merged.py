@@ -43,7 +43,7 @@ def test_counts_and_sets_from_the_agent_to_the_window(tmp_path: Path) -> None:
     sent.mkdir()
     devices = {device: _sent(sent, device, seed) for seed, device in enumerate(DEVICES)}
     summary = job.merge([str(sent)], tmp_path / "out", HOUR, HOUR // 4, ASKED_OF_ALL)
-    assert summary["extras"] == {"passed_over": []}
+    assert summary["extras"] == {"passed_over": [], "too_long": 0}
     rows = [row for row in read_windows(tmp_path / "out").to_pylist() if row["stream"] == "heat"]
     assert {row["device"] for row in rows} == {*DEVICES, None}
     told, off, allowed = 0, 0, 0.0
