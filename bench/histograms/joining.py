@@ -1,4 +1,4 @@
-"""What a reading costs in a batch through a histogram: joining a bucket, opening one, refitting, allocating.
+"""What a reading costs in a batch through a histogram: joining a bucket, opening one, allocating.
 
 python -m bench.histograms joining [--quick] [--json FILE]
 
@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import sluicegate as sg
-from sluicegate.histograms import _statistics
 
 Row = dict[str, Any]
 WINDOW = 100_000
@@ -131,18 +130,6 @@ def opens(values: array[float], runs: int) -> list[Row]:
     return rows
 
 
-def fits(runs: int) -> list[Row]:
-    """A fit of 30 block maxima with its range, as Python calls it: what the call itself costs is part of it."""
-    rng, best = random.Random(3), math.inf
-    maxima = [max(rng.gauss(20, 3) for _ in range(100)) for _ in range(30)]
-    for _ in range(runs):
-        start = time.process_time()
-        for _ in range(1000):
-            _statistics.recommended_range(_statistics.fit_gev(maxima), 0.95)
-        best = min(best, time.process_time() - start)
-    return [{"row": "refit of 30 maxima, called from Python", "ns": best * 1e6, "limit, ns": 5000}]
-
-
 COLUMNS = (
     "ns",
     "limit, ns",
@@ -169,7 +156,7 @@ def table(rows: list[Row]) -> str:
 def measure(number: int, runs: int) -> list[Row]:
     """All rows, over so many readings a run."""
     values = readings(number)
-    return [row for part in PARTS for row in part(values, runs)] + fits(runs)
+    return [row for part in PARTS for row in part(values, runs)]
 
 
 def main(arguments: Sequence[str]) -> None:

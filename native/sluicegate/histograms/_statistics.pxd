@@ -1,4 +1,4 @@
-# The contract of the compiled statistics: no allocation, no GIL, the bits of reference.histograms.statistics.
+# The contract of the compiled statistics: no allocation, no GIL.
 
 
 cdef struct Moments:

@@ -1,7 +1,6 @@
 """Quantiles, prediction intervals and extreme values for the histograms.
 
-The C functions of the .pxd are what the histograms call: they neither allocate nor need the GIL. The Python functions
-are for tests; the readable twin is in sluicegate.reference.program.
+They neither allocate nor need the GIL. tests/native/histograms/told_statistics.py calls them from Python.
 """
 from libc.math cimport INFINITY, atan, exp, expm1, fabs, isfinite, log, pow, sqrt
 
@@ -210,81 +209,3 @@ cdef void c_paper_range(const Gev* fit, double confidence, double* low, double* 
     else:
         low[0] = -INFINITY if fit.shape == 0.0 else fit.location + fit.scale / fit.shape
         high[0] = c_gev_quantile(fit, confidence)
-
-
-# for tests
-
-cdef Moments _moments(tuple sample):
-    cdef Moments m
-    m.n, m.mean, m.m2 = sample
-    return m
-
-
-cdef Gev _gev(tuple fit):
-    cdef Gev g
-    g.location, g.scale, g.shape = fit
-    return g
-
-
-def normal_quantile(double p):
-    """The value below which a standard normal lies with probability 0 < p < 1."""
-    return c_normal_quantile(p)
-
-
-def student_quantile(double confidence, int freedom):
-    """Two-tailed: t with P(|T| ≤ t) = confidence for `freedom` ≥ 1 degrees of freedom."""
-    return c_student_quantile(confidence, freedom)
-
-
-def merge(tuple a, tuple b):
-    """The moments (n, mean, m2) of both samples together."""
-    cdef Moments x = _moments(a), y = _moments(b)
-    c_merge(&x, &y)
-    return x.n, x.mean, x.m2
-
-
-def prediction_interval(tuple sample, double t):
-    """Where the next result lies, for n ≥ 2."""
-    cdef double low, high
-    cdef Moments m = _moments(sample)
-    c_prediction_interval(&m, t, &low, &high)
-    return low, high
-
-
-def least_magnitude(double low, double high):
-    """The least |r| for r in low … high."""
-    return c_least_magnitude(low, high)
-
-
-def fit_gev(maxima):
-    """(location, scale, shape) of 3 to 64 block maxima; ValueError for another number."""
-    cdef double[64] x
-    cdef int i, n = len(maxima)
-    if not 3 <= n <= 64:
-        raise ValueError(f"{n} maxima, expected 3 to 64")
-    for i in range(n):
-        x[i] = maxima[i]
-    cdef Gev fit = c_fit_gev(x, n)
-    return fit.location, fit.scale, fit.shape
-
-
-def gev_quantile(tuple fit, double p):
-    """The value below which a block's maximum lies with probability 0 < p < 1."""
-    cdef Gev g = _gev(fit)
-    return c_gev_quantile(&g, p)
-
-
-def recommended_range(tuple fit, double confidence):
-    """Candidates to become the window's result."""
-    cdef double low, high
-    cdef Gev g = _gev(fit)
-    c_recommended_range(&g, confidence, &low, &high)
-    return low, high
-
-
-def paper_range(tuple fit, double confidence):
-    """The same by the paper's rule."""
-    cdef double low, high
-    cdef Gev g = _gev(fit)
-    c_paper_range(&g, confidence, &low, &high)
-    return low, high

@@ -6,8 +6,9 @@ import struct
 from enum import IntEnum
 from math import ceil, floor, sqrt
 
+from told_statistics import normal_quantile, student_quantile
+
 from sluicegate.constants import HOP_DOUBT
-from sluicegate.histograms._statistics import normal_quantile, student_quantile
 
 LEAST_SIZES = 3
 LEAST_SAMPLE = 30

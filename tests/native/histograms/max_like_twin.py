@@ -6,7 +6,8 @@ import struct
 from collections.abc import Sequence
 from math import inf
 
-from sluicegate.histograms._statistics import fit_gev, paper_range, recommended_range
+from told_statistics import fit_gev, paper_range, recommended_range
+
 from sluicegate.histograms.max_like import WatchedExtreme
 
 MAXIMA = 30

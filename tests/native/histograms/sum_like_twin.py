@@ -6,7 +6,8 @@ import struct
 from collections.abc import Sequence
 from math import inf
 
-from sluicegate.histograms._statistics import least_magnitude, prediction_interval, student_quantile
+from told_statistics import least_magnitude, prediction_interval, student_quantile
+
 from sluicegate.histograms.sum_like import Control
 from sluicegate.reference.program import Moments
 
