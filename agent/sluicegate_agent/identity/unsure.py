@@ -36,6 +36,11 @@ class Unsure:
         self._timed = remembered if self._timed == _ALL else self._timed
         self.changed = False
 
+    @property
+    def is_set(self) -> bool:
+        """Whether there was a loss."""
+        return self._until > 0
+
     def after(self, earliest: int) -> int:
         """The first time from `earliest` on of which all that was seen is known, µs."""
         return max(earliest, self._until + 1) if self._timed else earliest

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from sluicegate_agent.messages import Message
 
 if TYPE_CHECKING:
-    from sluicegate_agent.config import Config
+    from sluicegate_agent.config import Config, SourceConfig
     from sluicegate_agent.inputs.posts import Posts
     from sluicegate_agent.inputs.standing import StandardInput
     from sluicegate_agent.inputs.tail import Tail
@@ -40,10 +40,11 @@ class Inputs:
             if source.input == "tail":
                 from sluicegate_agent.inputs.tail import Tail
 
-                self._tails.append(tail := Tail(connection, source, most, pipeline.note))
-                pipeline.entry.kept.append(tail)
                 with pipeline.state.transaction():  # which file it is, before any line of it
+                    tail = Tail(connection, source, most, pipeline.note, may_be_lost=self._was_read(source))
                     tail.save(connection)
+                self._tails.append(tail)
+                pipeline.entry.kept.append(tail)
             elif source.input == "stdin":
                 from sluicegate_agent.inputs.standing import StandardInput
 
@@ -54,6 +55,13 @@ class Inputs:
 
             self._posts = Posts(config, pipeline)
             link.wake_for(self._posts.wake)
+
+    def _was_read(self, source: SourceConfig) -> bool:
+        """Whether a source had readings before a damage of the store."""
+        streams = self._pipeline.state.streams
+        return self._pipeline.identities.unsure.is_set and any(
+            streams[name].accepted for name in source.streams if name in streams
+        )
 
     def step(self) -> bool:
         """Take what has come, as far as there is room; whether there was anything."""

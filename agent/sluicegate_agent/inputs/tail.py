@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
 
 from sluicegate_agent.config.sources import SourceConfig
 from sluicegate_agent.errors import InputRefused
+from sluicegate_agent.identity.place import Place, read_place
 from sluicegate_agent.inputs.lines import Lines
 from sluicegate_agent.logs.repeats import Repeats
 from sluicegate_agent.messages import Message
@@ -34,32 +34,29 @@ OTHERS = 64
 _HEADER_MOST = 65_536
 
 
-class Place(Struct, array_like=True):
-    """Where a file is read to."""
-
-    device: int
-    inode: int
-    offset: int
-    mark: bytes
-
-
-_decode = msgspec.msgpack.Decoder(Place).decode
-_encode = msgspec.msgpack.Encoder().encode
-
-
 class Tail:
     """One file; `step` reads on, `save` writes the place of what was accepted."""
 
     def __init__(
-        self, connection: sqlite3.Connection, source: SourceConfig, most: int, note: Callable[[str, int], None]
+        self,
+        connection: sqlite3.Connection,
+        source: SourceConfig,
+        most: int,
+        note: Callable[[str, int], None],
+        *,
+        may_be_lost: bool = False,
     ) -> None:
-        """`most`: bytes of a line."""
+        """`most`: bytes of a line. `may_be_lost`: where no place is known, a damage took it: what is there was read.
+
+        Raises sqlite3.DatabaseError for a place that is not as it was written.
+        """
         self._source, self._most, self._note = source, most, note
         self._file = source.file or Path()
         self._is_csv = self._file.suffix == ".csv"
         self._key = f"tail {source.topic}"
         found = connection.execute("SELECT value FROM meta WHERE key = ?", (self._key,)).fetchone()
-        self._place = _decode(found[0]) if found is not None else Place(0, 0, 0, b"")
+        self._place = read_place(self._key, found[0]) if found is not None else Place(0, 0, 0, b"")
+        self._raw, self._raw_at = b"", 0  # the last piece and what the mark may need before it; where that begins
         self._repeats = Repeats(log)
         self._handle = -1
         self._queue: list[Path] = []
@@ -69,7 +66,9 @@ class Tail:
         self.changed = False
         self._find()
         if not self._place.inode:
-            self.changed = self._open(self._file, 0)
+            if may_be_lost and found is None:
+                self._to_end()
+            self.changed = self._open(self._file, self._place.offset)
 
     # where to read
 
@@ -82,7 +81,7 @@ class Tail:
         copies = candidates if self._place.mark else []
         found = next(iter([*same, *copies]), None)
         if found is None:
-            self._lost("is not the one that was read, and no other file of its folder is")
+            self._lost("is not the one that was read, and no other file of its folder is: it is read from its begin")
             return
         self._queue = [] if _identity(found) == _identity(self._file) else self._after(found)
         self._open(found, self._place.offset)
@@ -113,8 +112,16 @@ class Tail:
 
     def _lost(self, why: str) -> None:
         self._note("tail.lost", 1)
-        log.warning("%s %s: it is read from its begin; lines between may be lost", self._file, why)
+        log.warning("%s %s; lines between may be lost", self._file, why)
         self._place = Place(0, 0, 0, b"")
+
+    def _to_end(self) -> None:
+        """Read on behind the last line that is there: from the begin each would count twice."""
+        with contextlib.suppress(OSError):
+            data = self._file.read_bytes()
+            offset = data.rfind(b"\n") + 1
+            self._lost("was read up to a place that a damage of the store took: it is read from its end on")
+            self._place = Place(0, 0, offset, data[max(0, offset - MARK) : offset])
 
     def _open(self, path: Path, offset: int) -> bool:
         try:
@@ -128,6 +135,7 @@ class Tail:
         status = os.fstat(handle)
         mark = self._place.mark if offset else b""
         self._place = Place(status.st_dev, status.st_ino, offset, mark)
+        self._raw, self._raw_at = mark, offset - len(mark)
         return not self._is_csv or self._read_header(path)
 
     def _read_header(self, path: Path) -> bool:
@@ -146,6 +154,7 @@ class Tail:
         if not self._at:
             self._at = self._place.offset = len(head) + 1
             self._place.mark = (head + b"\n")[-MARK:]
+            self._raw, self._raw_at = self._place.mark, self._at - len(self._place.mark)
         return True
 
     # reading
@@ -174,10 +183,14 @@ class Tail:
     def _read(self, now: float) -> bool:
         """Read a piece; False where there is none, now or with the next file."""
         if self._was_rewritten():
-            self._lost("was written anew")
+            self._find()  # its copy, where it was emptied
+            if self._place.inode:
+                return self._handle >= 0
             return self._open(self._file, 0)
         piece = os.pread(self._handle, PIECE, self._at)
         if piece:
+            kept = self._raw[-MARK:]
+            self._raw, self._raw_at = kept + piece, self._at - len(kept)
             self._at += len(piece)
             self._ready, self._ended_at = self._lines.cut(piece), 0.0
             return True
@@ -198,7 +211,10 @@ class Tail:
             mine = self._place.device, self._place.inode
             if _identity(self._file) in (mine, None):
                 return False
-            self._queue = self._after(next((each for each in self._others() if _identity(each) == mine), self._file))
+            renamed = next((each for each in self._others() if _identity(each) == mine), None)
+            if renamed is None and self._place.mark and self._holds_place(self._file):
+                return self._open(self._file, self._place.offset)  # a copy of what was read took its place
+            self._queue = self._after(renamed or self._file)
         if self._lines.begun:
             self._ready = self._lines.last()
             return True
@@ -207,10 +223,9 @@ class Tail:
 
     def _pass(self, length: int) -> None:
         place = self._place
-        place.offset += length
-        begin = max(0, place.offset - MARK)
-        place.mark = os.pread(self._handle, place.offset - begin, begin)
-        place.offset = begin + len(place.mark)  # a last line has no end
+        end = min(place.offset + length, self._raw_at + len(self._raw))  # a last line has no end
+        place.offset, read = end, end - self._raw_at
+        place.mark = self._raw[max(0, read - MARK) : read]
         self.changed = True
 
     def _row(self, message: Message) -> Message | None:
@@ -229,7 +244,7 @@ class Tail:
     def save(self, connection: sqlite3.Connection) -> None:
         """Write the place, inside the caller's transaction."""
         if self.changed:
-            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (self._key, _encode(self._place)))
+            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (self._key, self._place.pack(self._key)))
 
     def saved(self) -> None:
         """The transaction is durable."""

@@ -22,6 +22,7 @@ from sluicegate_agent import doubts
 from sluicegate_agent.backlog.rows import check_of, sound, unpacked
 from sluicegate_agent.behind import unpacked as unpacked_rows
 from sluicegate_agent.checksums import SURE, TIMES, is_hexadecimal, is_sound, is_sound_time, of_retained, require_sound
+from sluicegate_agent.identity.place import read_place
 from sluicegate_agent.identity.unsure import NAME as UNSURE
 from sluicegate_agent.identity.unsure import read as read_unsure
 from sluicegate_agent.outbox import is_sound_chunk
@@ -165,7 +166,7 @@ def _is_counter(row: Row) -> bool:
 
 
 def _is_meta(row: Row) -> bool:
-    return row[0] in _META or str(row[0]).startswith(("alert.", "budget"))
+    return row[0] in _META or str(row[0]).startswith(("alert.", "budget", "tail "))
 
 
 def _is_sequence(row: Row) -> bool:
@@ -233,6 +234,8 @@ def _is_whole(table: str, row: Row) -> bool:
             doubts.unpack(row[1])  # type: ignore[arg-type]  # its type was compared
         elif table == "meta" and row[0] == "key":
             return is_hexadecimal(row[1], 32)
+        elif table == "meta" and str(row[0]).startswith("tail "):
+            read_place(str(row[0]), row[1])
         elif table == "meta" and row[0] == UNSURE:
             read_unsure(row[1])
         elif table == "meta" and row[0] in TIMES:

@@ -18,6 +18,7 @@ from desk import Desk
 from sluicegate_agent.inputs import tail as tails
 from sluicegate_agent.inputs.inputs import Inputs
 from sluicegate_agent.inputs.no_broker import NoLink
+from sluicegate_agent.state import StoreDamaged
 
 
 class Reader:
@@ -139,6 +140,58 @@ def test_a_file_that_is_copied_and_emptied(reader: Callable[..., Reader]) -> Non
     assert one.total() == (10.0, 4)
 
 
+@pytest.mark.parametrize("in_hand", [0, 3])
+@pytest.mark.parametrize("more", [1, 40])
+def test_a_file_that_is_copied_and_emptied_while_it_is_read(
+    reader: Callable[..., Reader], in_hand: int, more: int
+) -> None:
+    """What was not read is found in the copy, wherever reading was, and whether the new lines are fewer or more."""
+    one = reader()
+    one.write(*range(8))
+    one.read()
+    one.write(*range(8, 20))
+    for _ in range(in_hand):  # the others wait in memory
+        one.desk.pipeline.accept(next(iter(one.inputs._tails[0].step(1))), is_new=True)
+    one.desk.pipeline.commit()
+    shutil.copy(one.file, one.file.with_suffix(".log.1"))
+    one.file.write_text("")
+    one.write(*range(20, 20 + more))
+    one.read()
+    assert one.total() == (float(sum(range(20 + more))), 20 + more)
+    one.killed()
+    one.write(1000)
+    one.read()
+    assert one.total() == (float(sum(range(20 + more)) + 1000), 21 + more)
+    assert one.desk.state.counters["tail.lost"] == 0
+
+
+def test_a_file_that_is_replaced_by_a_longer_copy_goes_on(reader: Callable[..., Reader]) -> None:
+    """As who writes a whole file and renames it: what was read is there, under another inode, and counts once."""
+    one = reader()
+    one.write(*range(8))
+    one.read()
+    new = one.file.with_suffix(".new")
+    shutil.copy(one.file, new)
+    one.write(8)
+    new.write_text("".join(f"{number}\n" for number in range(12)))
+    new.rename(one.file)
+    one.read()
+    assert one.total() == (66.0, 12)
+
+
+def test_a_damaged_store_keeps_the_place(reader: Callable[..., Reader]) -> None:
+    """Else the whole file would count twice."""
+    one = reader()
+    one.write(*range(8))
+    one.read()
+    one.desk.state.store.condemn("for the test")
+    one.write(8)
+    one.killed()
+    one.read()
+    assert one.total()[1] in (1, 9)
+    assert one.desk.state.counters["accepted"] == 9
+
+
 def test_a_file_that_is_written_anew_is_read_from_its_begin(reader: Callable[..., Reader]) -> None:
     """Nothing of the old one is there: that lines may be lost is counted, and the new ones count."""
     one = reader()
@@ -191,3 +244,22 @@ def test_random_lives(reader: Callable[..., Reader], seed: int) -> None:
             one.killed()
     one.read()
     assert one.total() == (float(sum(range(written))), written)
+
+
+def test_a_place_that_was_damaged_counts_no_line_twice(reader: Callable[..., Reader]) -> None:
+    """The file is read from its end on then, and the loss of what may be between is counted."""
+    one = reader()
+    one.write(*range(8))
+    one.read()
+    connection = one.desk.state.store.connection
+    (place,) = connection.execute("SELECT value FROM meta WHERE key = 'tail meter'").fetchone()
+    connection.execute("UPDATE meta SET value = ? WHERE key = 'tail meter'", (place[:-40] + b"7" + place[-39:],))
+    one.inputs.close()
+    one.desk.killed()
+    with pytest.raises(StoreDamaged):
+        one.begin()
+    one.killed()
+    one.write(8)
+    one.read()
+    assert one.desk.state.counters["accepted"] == 9
+    assert one.desk.state.counters["tail.lost"] == 1
