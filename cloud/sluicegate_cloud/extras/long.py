@@ -60,9 +60,8 @@ def _told(grid: Grid) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Record
         for batch in batches:
             if batch.num_rows:
                 rows = bucket_rows(batch).select(_FIELDS)
-                long = [
-                    is_long(*times, grid) for times in zip(*(rows[n].to_pylist() for n in _FIELDS[2:]), strict=True)
-                ]
+                times = zip(rows["t_first"].to_pylist(), rows["t_last"].to_pylist(), strict=True)
+                long = [is_long(since, until, grid) for since, until in times]
                 yield rows.filter(pa.array(long))
 
     return told
