@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 from arrived_truth import Arrived
 from exact_worlds import Score, bucket_times, gaps, lose, truth_of
-from random_worlds import Board, random_cut, random_fleet
-from table_worlds import Rows, definition_of, store_at, table_of, take_in, windows
+from merge_truth import Truth
+from random_worlds import Board, Cut, random_cut, random_fleet
+from table_worlds import Rows, definition_of, here, store_at, table_of, take_in, windows
 from thorough import number
 
 from sluicegate.format.chunk import Chunk, encode
 from sluicegate_cloud.names import ALL
+from sluicegate_cloud.table import read, retention
+from sluicegate_cloud.table.versions import Store, Version
 
 SITES = ("north", "north", "south", None)
 
@@ -63,3 +66,73 @@ def test_every_row_of_a_table_holds_the_truth(seed: int, tmp_path: Path) -> None
         mine = [row for (device, _, *of, _, _), row in rows.items() if device is None and tuple(of) == group]
         score.judge(mine, truth_of(some_boards), cut, f"{group} ")
     assert (score.missing, score.wrong[:5]) == (0, [])
+
+
+@pytest.mark.parametrize("seed", range(number(150, 3)))
+def test_every_row_that_retention_keeps_holds_the_truth(seed: int, tmp_path: Path) -> None:
+    """Windows that stay and roll-ups of two lengths, of devices, all, and sites that devices moved to, in two steps."""
+    rng, score = random.Random(seed), Score()
+    cut = random_cut(rng)
+    boards = random_fleet(rng, cut, len(SITES), 30, ordinary=True)
+    store, version = store_at(tmp_path / "table", definition_of(cut, ALL, by=(("site",),)))
+    first = [one for board in boards for one in told(board, "elsewhere")[:1]]
+    version = take_in(store, version, table_of(first))
+    rest = [one for board, site in zip(boards, SITES, strict=True) for one in told(board, site)]
+    version = take_in(store, version, table_of(rest, 1_000))
+    of = {row["device"]: dict(row["tags"] or []).get("site") for row in streams(store, version)}
+    times, levels = sorted(time for board in boards for time, _ in board.readings), {cut.slide * 2: None}
+    since = None
+    for share in (3, 2):
+        until = retention.horizon_of(version, times[len(times) // share], levels)
+        if since is None or until > since:
+            version = retention.retain(here, store, version, until, levels, now_us=0)
+            for kept in version.rollups[-len(levels) :]:
+                coarse = Cut(kept["level_us"], 1, cut.origin, cut.most)
+                rows = [row for name in kept["files"] for row in store.read(name).to_pylist()]
+                judge_between(score, rows, boards, of, coarse, (kept["since_us"], kept["until_us"]))
+            since, levels = until, {cut.slide * 2: None, cut.slide * 6: None}
+    rows = [*windows(store, version).values()] if [*read.window_files(store, version)] else []
+    judge_between(score, rows, boards, of, cut, (since, None))
+    assert score.windows > 0
+    assert (score.missing, score.wrong[:5]) == (0, [])
+
+
+def judge_between(
+    score: Score,
+    rows: list[Any],
+    boards: list[Board],
+    of: dict[str, Any],
+    cut: Cut,
+    times: tuple[int | None, int | None],
+) -> None:
+    """Hold the rows of each device, of all, and of each site to the truth of the windows that begin between."""
+    groups: dict[Any, list[Board]] = {(None, "", None): boards}
+    for board in boards:
+        groups[board.device, None, None] = [board]
+        groups.setdefault((None, "site", of[board.device]), []).append(board)
+    mine: dict[Any, list[Any]] = {group: [] for group in groups}
+    for row in rows:
+        mine[row["device"], row["rollup"], row["tag_site"]].append(row)
+    for group, some in groups.items():
+        score.judge(mine[group], Between(some, times), cut, f"{cut} {times} {group} ")
+
+
+class Between(Truth):
+    """Of all readings, and of the windows that begin between two times, None where there is no such end."""
+
+    def __init__(self, boards: list[Board], times: tuple[int | None, int | None]) -> None:
+        readings = (reading for board in boards for reading in board.readings)
+        super().__init__(readings, (center for board in boards for _, center, _ in board.incarnations))
+        self._times = times
+
+    def occupied(self, slide: int, width: int, origin: int) -> set[int]:
+        """Only these."""
+        low, high = self._times
+        every = super().occupied(slide, width, origin)
+        return {at for at in every if (low is None or at >= low) and (high is None or at < high)}
+
+
+def streams(store: Store, version: Version) -> list[dict[str, Any]]:
+    """The rows of the streams' table."""
+    names = [store.read_json(name)["streams"] for name in version.shards.values()]
+    return [row for name in names if name for row in store.read(name).to_pylist()]
