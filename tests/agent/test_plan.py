@@ -6,6 +6,8 @@ import json
 import random
 import re
 import tomllib
+from array import array
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ import sluicegate as sg
 from sluicegate_agent.commands.check import sample_text
 from sluicegate_agent.config import Config, build
 from sluicegate_agent.config.questions import build_arguments
-from sluicegate_agent.costs.windows import WINDOW_OBJECTS, window_cost
+from sluicegate_agent.costs.windows import PROBED, WAITING_LEAF, WINDOW_OBJECTS, window_cost
 from sluicegate_agent.messages import Message
 from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.plan import BASE_DATA, BASE_RESIDENT, SCHEMA, plan
@@ -83,6 +85,24 @@ def test_a_window_holds_no_more_than_planned(asked: dict[str, Any], disorder: in
             leaf = max(rows.values(), default=0)
             assert subject.footprint.bytes <= line.memory - WINDOW_OBJECTS
             assert (len(subject) - 1) * leaf + len(subject.state()) <= line.disk
+
+
+@pytest.mark.parametrize("buckets", [64, 1024, 2 * PROBED])
+def test_buckets_that_are_packed_hold_no_more_than_planned(buckets: int, tmp_path: Path) -> None:
+    """Whose values, times and ordinals all differ: as many as the window ever has, without what waits for a fold."""
+    asked = {"name": "w", "policy": {"count": 64 * buckets}, "buckets": buckets, "aggregate": ["mean", "max", "std"]}
+    window = config(tmp_path, window=[asked], state={"path": "state"}).windows[0]
+    subject, source = sg.Window(**build_arguments(window)), random.Random(5)
+    values = array("d", (source.gauss(20, 1) for _ in range(128 * buckets)))
+    times = array("q", accumulate((source.randrange(2_000_000) for _ in values), initial=1_790_000_000_000_000))
+    most = 0
+    for start in range(0, len(values), 8 * buckets):
+        end = start + 8 * buckets
+        subject.insert_many(values[start:end], times[start:end], results=False)
+        most = max(most, subject.footprint.bytes)
+    leaf = max(len(row) for _, row in subject.changes().closed)
+    planned = window_cost(window).memory - WINDOW_OBJECTS - min(buckets, 4096) * (leaf + WAITING_LEAF)
+    assert most <= planned <= 3 * most
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,15 @@ from sluicegate_agent.costs.remembered import PAGE_FILL, Line
 from sluicegate_agent.pipeline import READINGS_MOST
 from sluicegate_agent.results import ENDED_MOST
 
-#: Python objects of a stream and of a window beside their readings (5 KiB measured); chunks that a window's queues
-#: begin and have not filled, beyond those of the probe.
+#: Python objects of a stream and of a window beside their readings (3.3 KiB measured of a window); chunks that a
+#: window's queues begin and have not filled, beyond those of the probe.
 STREAM_OBJECTS = 4096
-WINDOW_OBJECTS = 8 * 1024
+WINDOW_OBJECTS = 5 * 1024
 WINDOW_CHUNKS = 8 * 1024
+#: A leaf of buckets is packed, at worst to its row's bytes; partials that lie beside all leaves.
+BESIDE_LEAVES = 32
+#: A leaf that waits for the next fold, beside its row's bytes.
+WAITING_LEAF = 200
 #: A histogram's rule: a sample of 256 hops, 30 block maxima, a controlled sum's limits (256 aggregates at most).
 RULE_OBJECTS = 8 * 1024
 #: A hop of a window with ends: its record, its window and what of them is due (1.4 KiB measured); their rows.
@@ -82,9 +86,11 @@ def window_cost(asked: WindowConfig) -> Line:
     held, leaf, state = _probe(asked, probed)
     # A tail is there in full from the first reading on: only what is before it grows in proportion.
     scale = 1.0 if tail and stored == probed else stored / probed
-    changed = (leaf + 120) * min(leaves, READINGS_MOST)
+    changed = (leaf + WAITING_LEAF) * min(leaves, READINGS_MOST)
+    is_packed = asked.buckets > 0 and asked.merge == "levels" and not tail
+    held = max(int(held * scale), (leaves + BESIDE_LEAVES) * leaf) + WINDOW_CHUNKS * (not is_packed)
     rules = RULE_OBJECTS * sum(each is not None for each in (asked.sum_like, asked.max_like, asked.hop))
-    memory = WINDOW_OBJECTS + WINDOW_CHUNKS + int(held * scale) + changed + rules
+    memory = WINDOW_OBJECTS + held + changed + rules
     # Rows of leaves that left are deleted a bounded number a commit: at most as many again may be waiting.
     return Line(asked.name, memory, int((2 * leaves * (leaf + LEAF_ROW) + state) * PAGE_FILL))
 

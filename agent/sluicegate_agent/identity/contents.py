@@ -11,6 +11,7 @@ import sqlite3
 import struct
 from collections import deque
 from itertools import islice
+from time import monotonic
 
 from sluicegate_agent.checksums import checksum
 from sluicegate_agent.identity.stored import entries_of, last, save_entries
@@ -44,6 +45,7 @@ class Contents:
         self._here: set[bytes] = set()
         self._open: set[tuple[bytes, int]] = set()
         self.touched = False  # whether `save` may have something to write
+        self.heard_at = monotonic()
 
     @property
     def _clock_name(self) -> str:
@@ -155,4 +157,6 @@ class Contents:
         self._waiting = []
         self._erased = []
         self._open.clear()
+        if self.touched:
+            self.heard_at = monotonic()
         self._changed = self.touched = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from sluicegate_agent.identity.allowance import Allowance
@@ -86,6 +86,15 @@ class Identities:
         self.contents.pop(sender, None)
         self.bare.forget(sender)
         return True
+
+    def put_away_silent(self, senders: Iterable[str], since: float) -> bool:
+        """The same of those that said nothing since this monotonic second; whether there were any."""
+        found = False
+        for sender in senders:
+            kept = self.sequences.get(sender) or self.contents.get(sender)
+            if kept is not None and kept.heard_at < since:
+                found |= self.put_away(sender)
+        return found
 
     def __iter__(self) -> Iterator[Sequences | Contents | Bare | Unsure]:
         yield from self.sequences.values()

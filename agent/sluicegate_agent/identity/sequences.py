@@ -50,6 +50,7 @@ class Sequences:
         self._allowance = allowance or Allowance(3 * in_flight)
         self._gone: list[tuple[bytes, int]] = []
         self._waiting: list[Sighting] = []
+        self.heard_at = clock.monotonic()
         self._replay: tuple[bytes, int] = (b"", -1)
         self._commit = self._stamp = 1
         self._loaded_until = self._in_flight = 3 * in_flight  # brokers send more than they were told
@@ -441,6 +442,8 @@ class Sequences:
         """The transaction is durable: nothing is waiting."""
         self._gone.clear()
         self._commit += 1
+        if self.touched:
+            self.heard_at = clock.monotonic()
         self.touched = False
         for _, epoch in self._epochs():
             epoch.saved()

@@ -1,17 +1,20 @@
 """Whose messages have been heard: the memory of those heard lately is ready, of the others it is in rows for a while.
 
-As many senders are kept in memory as their sources may have keys, and the rows of as many that were put away. So a
-sender that comes back says again what is known; only of one that was away for longer than all others is it forgotten.
+As many senders are kept as their sources may have keys, and the rows of as many that were put away. So a sender that
+comes back says again what is known; only of one that was away for longer than all others is it forgotten. One that is
+kept and silent for long is in its rows alone, too.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections import OrderedDict
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from sluicegate_agent.identity.identities import Identities
 from sluicegate_agent.routing.routes import SENDER
+from sluicegate_agent.state.asleep import AWAY
 
 if TYPE_CHECKING:
     from sluicegate_agent.config import Config
@@ -93,3 +96,7 @@ class Senders:
         self._known.update(dict.fromkeys(stay))
         self._gone.clear()
         self._back = stay
+
+    def put_away_silent(self) -> bool:
+        """Let the rows be all there is of who said nothing for long, once all is durable; whether there were any."""
+        return self._identities.put_away_silent(self._known, monotonic() - AWAY)

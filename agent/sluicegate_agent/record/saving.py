@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 from typing import TYPE_CHECKING
 
+from sluicegate.memory.chunks import give_back_heap
 from sluicegate_agent import faults
 from sluicegate_agent.record.recorder import Recorder
 from sluicegate_agent.record.rows import NotRecordedError
@@ -138,8 +139,7 @@ class Saving:
             stream.saved()
         for doubts in pipeline.doubts.values():
             doubts.changed = False
-        for window in pipeline.windows.all():
-            window.saved()
+        are_away = [window.saved() for window in pipeline.windows.all()]
         for identity in pipeline.identities:
             identity.saved()
         pipeline.waiting_room.saved()
@@ -149,3 +149,5 @@ class Saving:
             pipeline.beside.saved()
         if self.recorder:
             self.recorder.folded()
+        if pipeline.entry.senders.put_away_silent() or any(are_away):
+            give_back_heap()

@@ -383,15 +383,15 @@ class StoredWindow:
         delete = "DELETE FROM window_leaf WHERE window = ? AND level = ? AND number = ?"
         connection.execute(delete, (self.number, level, number))
 
-    def saved(self) -> None:
-        """The transaction is durable: nothing is waiting. One that took nothing for long is put away."""
+    def saved(self) -> bool:
+        """The transaction is durable: nothing is waiting. Whether it is put away: it took nothing for long."""
         if self._asleep is not None:
-            return
+            return False
         now = monotonic()
         if not self.changed:
             if now - self._took_at >= AWAY:
                 self._put_away()
-            return
+            return self._asleep is not None
         self._took_at = now
         self._leaves.clear()
         self._merged.clear()
@@ -400,6 +400,7 @@ class StoredWindow:
         self._untidy, self.changed, self.is_new = self._left_untidy, False, False
         if self.shorter:
             self.shorter.is_new = False
+        return False
 
 
 def _require_sound(

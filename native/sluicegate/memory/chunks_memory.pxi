@@ -2,6 +2,18 @@
 
 from posix.mman cimport MAP_ANONYMOUS, MAP_FAILED, MAP_PRIVATE, PROT_READ, PROT_WRITE, mmap, munmap
 
+cdef extern from *:
+    """
+    #include <stdlib.h>
+    #ifdef __GLIBC__
+    #include <malloc.h>
+    static void sluicegate_give_back(void) { malloc_trim(0); }
+    #else
+    static void sluicegate_give_back(void) {}
+    #endif
+    """
+    void trim_heap "sluicegate_give_back"() nogil
+
 cdef enum:
     SPARE_LARGE = 2  # free chunks that are kept whatever is in use: what the levels of a forest free and take in turns
     SPARE_OF_GREAT = 40  # of each length from the heap beside large ones: none goes back while its levels take turns
@@ -83,3 +95,12 @@ cdef void release(Pool* pool) noexcept nogil:
     for kind in range(KINDS):
         while pool.of[kind].free != NULL:
             forget(pool, kind)
+
+
+def give_back_heap():
+    """Give the system back the pages of the heap on which nothing is; after much has been freed, for it looks at all.
+
+    Where the C library has no way to, nothing happens.
+    """
+    with nogil:
+        trim_heap()

@@ -12,6 +12,8 @@ import pytest
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
 from plants import NOON, SECOND, Plant, configured
 
+from sluicegate_agent.plant import senders
+
 SOURCE: dict[str, Any] = {
     "topic": "plant/{machine}",
     "streams": {"temp": "temp", "flow": "flow"},
@@ -19,6 +21,9 @@ SOURCE: dict[str, Any] = {
     "time_format": "us",
     "sequence": "n",
 }
+
+
+SIGNS = {"temp": 1, "flow": -1}
 
 
 def keyed(most: int, evict: str) -> dict[str, Any]:
@@ -121,3 +126,39 @@ def test_rows_of_keys_that_left_do_not_pile_up(tmp_path: Path) -> None:
     assert count("SELECT count(*) FROM stream").fetchone()[0] <= 3 * 2 + 2 * 2
     assert count("SELECT count(*) FROM window").fetchone()[0] == 3 * 2 * len(plant.config.windows)
     assert len(plant.pipeline.identities.sequences) <= 3
+
+
+@pytest.mark.parametrize("told", ["sequence", "time"])
+def test_what_is_known_of_a_silent_sender_is_in_its_rows(
+    told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its memory is let go of, and what it repeats is known all the same."""
+    monkeypatch.setattr(senders, "AWAY", 0.0)
+    source = SOURCE if told == "sequence" else {key: SOURCE[key] for key in SOURCE if key != "sequence"}
+    plant = Plant(configured(tmp_path, source))
+    identities = plant.pipeline.identities
+    for first in (0, 3, 4):
+        for number in range(first, first + 4):
+            for machine in "ab":
+                plant.say(f"plant/{machine}", said(number))
+        plant.commit()
+        assert not identities.sequences
+        assert not identities.contents
+    assert plant.count("duplicates") == 2 * (1 + 3)
+    found = plant.hand_over(tmp_path)
+    assert found == {("gateway", f"{name}/{m}"): [s * n for n in range(8)] for name, s in SIGNS.items() for m in "ab"}
+
+
+def test_a_sender_of_which_something_waits_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until a second message says whether its numbers begin again."""
+    monkeypatch.setattr(senders, "AWAY", 0.0)
+    plant = Plant(configured(tmp_path, SOURCE))
+    for number in (7, 8):
+        plant.say("plant/a", said(number))
+    plant.say("plant/a", said(9) | {"n": 1})
+    plant.commit()
+    assert len(plant.pipeline.identities.sequences) == 1
+    plant.say("plant/a", said(10) | {"n": 2})
+    plant.commit()
+    assert not plant.pipeline.identities.sequences
+    assert plant.hand_over(tmp_path)["gateway", "temp/a"] == [7, 8, 9, 10]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import random
 import resource
 from array import array
@@ -14,6 +15,7 @@ import pytest
 
 import sluicegate as sg
 from sluicegate import core as engines
+from sluicegate.memory.chunks import give_back_heap
 
 pytestmark = pytest.mark.skipif(engines.Core.__module__ != "sluicegate.core.core", reason="of the compiled core")
 LARGE = 64 * 1024
@@ -279,3 +281,15 @@ def test_buckets_take_little_more_than_their_partials() -> None:
         window.insert_many([float(i % 97) for i in range(40 * limit)], results=False)
         partial = 8 * window._layout.width
         assert window.footprint.bytes <= (1.36 * len(window) + 32) * partial
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="of glibc's heap")
+def test_what_many_windows_left_goes_back_to_the_system() -> None:
+    """Of what lies between windows that stay, too."""
+    windows = [sg.Window(sg.sum(), policy=sg.policies.count(500)) for _ in range(2000)]
+    for window in windows:
+        window.insert_many(array("d", [1.0]) * 600, results=False)
+    del windows[::2], windows[::2]
+    before = resident()
+    give_back_heap()
+    assert resident() < before - 2_000_000
