@@ -269,7 +269,7 @@ def _refolded(plain: bytes) -> tuple[list[Closed], int]:
         at += size
     values, size = unpacked_values(plain[at:], readings)
     *of_each, times = columns
-    return [Closed(*each, center) for each in refold(center, (*of_each,), times, values)], at + size
+    return [*map(Closed._make, refold(center, (*of_each,), times, values))], at + size
 
 
 def _size(closed: list[Closed]) -> int:

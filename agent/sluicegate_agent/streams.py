@@ -241,9 +241,9 @@ class Stream:
     ) -> int:
         """Close those that begin and end among readings from `begin` on; where the rest begins."""
         rest, found = builder.add_buckets(values, times, begin, gap, doubt, self.readings, self.span_us)
-        for first, n, flags, bucket, readings in found:
-            self.closed.append(Closed(first, n, bucket, readings, builder.center))
-            self.late += n if flags & LATE else 0
+        center = builder.center
+        self.closed += [Closed._make((first, n, bucket, singles, center)) for first, n, _, bucket, singles in found]
+        self.late += sum([n for _, n, flags, _, _ in found if flags & LATE])
         self.buckets += len(found)
         return rest
 

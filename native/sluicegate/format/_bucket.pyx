@@ -222,35 +222,45 @@ def unfold(list buckets, double center):
     Each is first ordinal, readings, packed bytes and packed readings (or None). Returns a tuple of columns, one number
     a bucket: first ordinals, readings, gaps, doubts, flags; then all times, all values.
     """
-    cdef Py_ssize_t i, at = 0, count = len(buckets), n = sum([len(bucket[3] or b"") for bucket in buckets]) // 16
-    cdef array times = clone(_INTS, n, False), values = clone(_FLOATS, n, False), column
+    cdef Py_ssize_t i, at = 0, count = len(buckets), n = 0
+    cdef array times, values, firsts, counts, gaps, doubts, flags
     cdef Builder builder = Builder(center)
+    cdef bytes packed, singles
     cdef Record r
-    columns = tuple([clone(_INTS, count, False) for _ in range(5)])
-    for i in range(count):
-        packed, singles = buckets[i][2], buckets[i][3]
-        if singles is None or len(packed) != _PACKED or not 0 < len(singles) == 16 * buckets[i][1]:
+    for bucket in buckets:
+        packed, singles = bucket[2], bucket[3]
+        if singles is None or len(packed) != _PACKED or not 0 < len(singles) == 16 * bucket[1]:
             return None
+        n += len(singles) // 16
+    times, values = clone(_INTS, n, False), clone(_FLOATS, n, False)
+    for bucket in buckets:
+        singles = bucket[3]
         n = len(singles) // 16
-        memcpy(times.data.as_chars + 8 * at, <const char*> <bytes> singles, 8 * n)
-        memcpy(values.data.as_chars + 8 * at, <const char*> <bytes> singles + 8 * n, 8 * n)
+        memcpy(times.data.as_chars + 8 * at, <const char*> singles, 8 * n)
+        memcpy(values.data.as_chars + 8 * at, <const char*> singles + 8 * n, 8 * n)
         at += n
     if sys.byteorder == "big":
         times.byteswap()
         values.byteswap()
+    columns = firsts, counts, gaps, doubts, flags = [clone(_INTS, count, False) for _ in range(5)]
     at = 0
     for i in range(count):
-        load(&r, buckets[i][2])
-        if (r.first, r.n) != buckets[i][:2] or not builder.folds(&r, times, values, at, buckets[i][2]):
+        bucket = buckets[i]
+        packed = bucket[2]
+        load(&r, packed)
+        if r.first != bucket[0] or r.n != bucket[1] or not builder.folds(&r, times, values, at, packed):
             return None
-        for column, number in zip(columns, (r.first, r.n, r.gap, r.doubt, r.flags)):
-            column.data.as_longlongs[i] = number
+        firsts.data.as_longlongs[i], counts.data.as_longlongs[i] = r.first, r.n
+        gaps.data.as_longlongs[i], doubts.data.as_longlongs[i], flags.data.as_longlongs[i] = r.gap, r.doubt, r.flags
         at += r.n
-    return columns, times, values
+    return tuple(columns), times, values
 
 
 def refold(double center, tuple columns, array times, array values):
-    """The buckets of which `unfold` told. Raises ValueError, OverflowError where these are none."""
+    """The buckets of which `unfold` told, each with `center` behind it.
+
+    Raises ValueError, OverflowError where these are none.
+    """
     cdef Py_ssize_t i, at = 0, end = length_of(values, times, 0)
     cdef Builder builder = Builder(center)
     cdef array firsts, counts, gaps, doubts, flags
@@ -262,7 +272,7 @@ def refold(double center, tuple columns, array times, array values):
         if not 0 < r.n <= end - at:
             raise ValueError(f"a bucket of {r.n} readings, where {end - at} are left")
         builder.fold_whole(&r, times, values, at)
-        found.append((r.first, r.n, packed_of(&builder.r), readings_of(times, values, at, at + r.n)))
+        found.append((r.first, r.n, packed_of(&builder.r), readings_of(times, values, at, at + r.n), center))
         at += r.n
     if at != end:
         raise ValueError(f"{end - at} readings are of no bucket")

@@ -89,9 +89,12 @@ def unfold(
 
 def refold(
     center: float, columns: tuple[array[int], ...], times: array[int], values: array[float]
-) -> list[tuple[int, int, bytes, bytes]]:
-    """The buckets of which `unfold` told. Raises ValueError, OverflowError where these are none."""
-    found, at = list[tuple[int, int, bytes, bytes]](), 0
+) -> list[tuple[int, int, bytes, bytes, float]]:
+    """The buckets of which `unfold` told, each with `center` behind it.
+
+    Raises ValueError, OverflowError where these are none.
+    """
+    found, at = list[tuple[int, int, bytes, bytes, float]](), 0
     for first, n, gap, doubt, flags in zip(*columns, strict=True):
         if not 0 < n <= len(times) - at:
             raise ValueError(f"a bucket of {n} readings, where {len(times) - at} are left")
@@ -101,7 +104,7 @@ def refold(
             builder.add(value, time, gap if place == 0 else 0)
         bucket = builder.close()._replace(flags=flags, doubt=doubt)
         singles = struct.pack(f"<{n}q", *times[part]) + struct.pack(f"<{n}d", *values[part])
-        found.append((first, n, bucket.pack(), singles))
+        found.append((first, n, bucket.pack(), singles, center))
         at += n
     if at != len(times):
         raise ValueError(f"{len(times) - at} readings are of no bucket")
