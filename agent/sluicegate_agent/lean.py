@@ -58,6 +58,12 @@ def import_hashes() -> None:
             import_module("hmac")
 
 
+def import_msgspec() -> None:
+    """msgspec with the names of `typing`, which it takes where `typing_extensions` (0.3 MiB) is not there."""
+    with stood_in({"typing_extensions": None}):
+        import_module("msgspec")
+
+
 def import_paho() -> None:
     """paho without TLS, and without `urllib.request`, which it asks for proxies where PySocks is installed."""
     proxies = {} if find_spec("socks") else {"urllib.request": ModuleType("urllib.request")}

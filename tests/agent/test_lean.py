@@ -87,6 +87,7 @@ def test_an_agent_without_tls_has_no_openssl(tmp_path: Path, sync: str) -> None:
     loaded = _run(RUN, str(tmp_path / "agent.toml")).split()
     unneeded = {"ssl", "_ssl", "_hashlib", "urllib.request", "importlib.metadata", "sluicegate.reference.object_core"}
     assert not unneeded & set(loaded)
+    assert "typing_extensions" not in loaded
     assert not [each for each in loaded if "libcrypto" in each or "libssl" in each]
 
 

@@ -34,10 +34,11 @@ def run(file: Path, level: str, form: Form, drain: bool, accept: bool, idle: flo
     would throw away some of what the state holds (see `check`), unless --accept is given. SIGHUP has it
     read FILE again, as `sluicegate reload` does.
     """
-    from sluicegate_agent.lean import import_hashes
+    from sluicegate_agent.lean import import_hashes, import_msgspec
     from sluicegate_agent.logs.setting import set_up
 
     import_hashes()  # before anything that imports hashlib
+    import_msgspec()
     set_up(level, form)
     from sluicegate_agent.changes import refuse_losses
     from sluicegate_agent.config import load
