@@ -83,7 +83,7 @@ def cut_pairs(rows: Columns, records: Ints | None, row: Ints, start: Ints, lengt
     return Compiled(Gathered(rows, row), start, start + length, low, high, **known)
 
 
-_HOW = {np.add: folds.ADD, np.minimum: folds.LEAST, np.maximum: folds.GREATEST}
+_HOW: dict[Any, int] = {np.add: folds.ADD, np.minimum: folds.LEAST, np.maximum: folds.GREATEST}
 
 
 def fold(first: Ints, last: Ints, values: Any, windows: Ints, width: int, operation: np.ufunc, neutral: float) -> Any:
@@ -97,7 +97,8 @@ def fold(first: Ints, last: Ints, values: Any, windows: Ints, width: int, operat
 def least_mean(parts: Columns, total: Floats, part: Floats, least: Floats) -> Floats:
     """`estimates.means.least_mean`."""
     out = np.empty(total.size)
-    means.least(parts["n"], parts["count_low"], parts["count_high"], *map(_plain, (total, part, least)), out)
+    counts = parts["n"], parts["count_low"], parts["count_high"]
+    means.least(*counts, _plain(total), _plain(part), _plain(least), out)
     return out
 
 

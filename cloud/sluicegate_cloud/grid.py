@@ -15,7 +15,8 @@ Columns = dict[str, NDArray[Any]]
 #: A longer run of windows in which nothing is known to be is one row, or none: one reading dated 1970 must not make
 #: millions of rows.
 MAX_EMPTY = 10_000
-#: More windows than this for one stream are refused before they are allocated: they would need some 2 GB.
+#: A stream that has so many windows more than frames in which something is known to be is refused, however it is cut:
+#: before they are allocated, since they would need some 2 GB.
 MAX_WINDOWS = 4_000_000
 
 
@@ -77,14 +78,24 @@ def window_axis(
     Raises ValueError when the windows of a stream would pass MAX_WINDOWS.
     """
     begins, ends = stretches(points, width, max_empty)
-    most = int(windows_of_lanes(begins, ends, lanes).max(initial=0))
-    if most > MAX_WINDOWS:
-        raise ValueError(f"{most:,} windows for one stream pass the limit of {MAX_WINDOWS:,}: choose a longer slide")
+    windows = windows_of_lanes(begins, ends, lanes)
+    if windows.max(initial=0) > MAX_WINDOWS:
+        held = distinct(points)
+        frames = windows_of_lanes(held, held, lanes)
+        most = np.argmax(windows - frames)
+        require_few(int(windows[most]), int(frames[most]))
     first = expand_ranges(begins, ends)[1]
     span = _crossed(ends[:-1], begins[1:] + (width - 1), long)
     since, windows = ends[:-1][span] + 1, (begins[1:] - ends[:-1] - 1)[span]
     at = np.searchsorted(first, since)
     return Axis(np.insert(first, at, since), np.insert(np.ones_like(first), at, windows))
+
+
+def require_few(windows: int, frames: int) -> None:
+    """Raises ValueError for a stream of so many windows whose readings are in so many frames."""
+    if windows - frames > MAX_WINDOWS:
+        limit = f"{MAX_WINDOWS + frames:,}"
+        raise ValueError(f"{windows:,} windows for one stream pass the limit of {limit}: choose a longer slide")
 
 
 def stretches(points: Ints, width: int, max_empty: int = MAX_EMPTY) -> tuple[Ints, Ints]:

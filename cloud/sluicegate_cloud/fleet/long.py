@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from sluicegate_cloud.fleet.spread import FIRST, LAST
 from sluicegate_cloud.fleet.wire import Piece, Rows, Stream
-from sluicegate_cloud.grid import Columns, Grid, Ints
+from sluicegate_cloud.grid import Columns, Grid, Ints, require_few, stretches
 
 #: Whose rows are held.
 _Name = tuple[Stream, Piece | None]
@@ -120,3 +120,23 @@ def _centers(held: _Held) -> Columns:
 def within(frames: Ints, limits: tuple[int, int]) -> Ints:
     """Which of the windows that begin at these frames of its own a part of a stream answers."""
     return np.flatnonzero((frames >= limits[0]) & (frames <= limits[1]))
+
+
+class Counted:
+    """How many windows the parts of each stream have in all, of those that come in parts to one task."""
+
+    def __init__(self) -> None:
+        self._told: dict[Stream, tuple[int, int]] = {}
+
+    def add(self, stream: Stream, points: Ints, limits: tuple[int, int], width: int, max_empty: int) -> None:
+        """A part of the stream that answers the windows within `limits`; `points` as a block has them.
+
+        Raises ValueError for a stream of too many.
+        """
+        low, high = limits
+        begins, ends = stretches(points, width, max_empty)
+        windows = np.maximum(np.minimum(ends, high) - np.maximum(begins, low) + 1, 0).sum()
+        before = self._told.get(stream, (0, 0))
+        told = before[0] + int(windows), before[1] + int(within(points, limits).size)
+        require_few(*told)
+        self._told[stream] = told

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from sluicegate_cloud.fleet.listing import placed
-from sluicegate_cloud.fleet.spread import FIRST, LAST, LENGTHS
+from sluicegate_cloud.fleet.spread import FIRST, LAST, LENGTHS, is_dense
 from sluicegate_cloud.fleet.wire import MOST, Piece, Stream, owners
 from sluicegate_cloud.grid import Grid, Ints
 
@@ -136,6 +136,9 @@ def _of_device(device: str, told: pa.Table, groups: Sequence[Group], each: float
     rows = np.cumsum([groups[group].rows for group in order])
     at = np.concatenate(([0], np.flatnonzero(np.diff(rows // each)) + 1))
     streams = {name: _of_stream(told, name, order) for name in sorted(set(told["stream"].to_pylist()))}
+    begin, end = min(begins.values()), max(groups[group].until for group in order)
+    frames = np.diff(grid.frame_of(np.array([begin, end])))[0] + grid.width
+    at = at if is_dense(int(frames), int(rows[-1])) else at[:1]
     edges = _edges([lows[at] for lows, _ in streams.values()], grid.width)
     for low, high in pairwise(edges):
         pieces = {

@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from sluicegate_cloud.fleet.wire import MOST, Cuts, Piece, Stream, owners
-from sluicegate_cloud.grid import Grid
+from sluicegate_cloud.grid import MAX_WINDOWS, Grid
 from sluicegate_cloud.schema import USED
 from sluicegate_cloud.session import parallelism
 
@@ -41,6 +41,14 @@ def pieces_of(frames: Iterable[int], base: float, width: int) -> tuple[Piece, ..
     return tuple(Piece(low, high, base) for low, high in pairwise([FIRST, *edges[1:], LAST]))
 
 
+def is_dense(frames: int, buckets: int) -> bool:
+    """Whether a stream over so many frames can have no more windows than it may (`grid.MAX_WINDOWS`).
+
+    One that may have more is left to one task, which counts them.
+    """
+    return frames <= MAX_WINDOWS + buckets
+
+
 def of_frames(frames: DataFrame, width: int) -> Cuts:
     """The streams of frames (`place_in_frames`, `merge_frames`) that are more than a task's share, and their pieces."""
     rows = frames.where("n > 0")
@@ -50,20 +58,26 @@ def of_frames(frames: DataFrame, width: int) -> Cuts:
     parts = -(-max(sizes.values()) // most)
     edges = sf.percentile_approx("first_frame", [at / parts for at in range(parts)]).alias("edges")
     base = sf.min_by("center", sf.struct("first_frame", "first", "t_first", "t_last")).alias("base")
-    told = _those(rows, sizes).groupBy("device", "stream").agg(edges, base).collect()
-    return {(row["device"], row["stream"]): pieces_of(row["edges"], row["base"], width) for row in told}
+    frames_of = (sf.max("last_frame") - sf.min("first_frame") + width).alias("frames")
+    told = _those(rows, sizes).groupBy("device", "stream").agg(edges, base, frames_of).collect()
+    found = [((row["device"], row["stream"]), row) for row in told]
+    dense = [(name, row) for name, row in found if is_dense(row["frames"], sizes[name])]
+    return {name: pieces_of(row["edges"], row["base"], width) for name, row in dense}
 
 
 def of_documents(documents: DataFrame, grid: Grid) -> Cuts:
     """The same of rows of `dedupe.catalogue`."""
-    used = documents.where(sf.col("fate") == USED).select("device", "stream", "t_first", "first", "buckets", "center")
+    used = documents.where(sf.col("fate") == USED).select(
+        "device", "stream", "t_first", "t_last", "first", "buckets", "center"
+    )
     sizes, most = _large(used.groupBy("device", "stream").agg(sf.sum("buckets").alias("count")))
     if not sizes:
         return {}
     found = _those(used, sizes).toArrow()
     owner, devices, streams, _ = owners(found)
     names = zip(devices.to_pylist(), streams.to_pylist(), strict=True)
-    return {name: _of_rows(found.filter(pa.array(owner == at)), most, grid) for at, name in enumerate(names)}
+    pieces = ((name, _of_rows(found.filter(pa.array(owner == at)), most, grid)) for at, name in enumerate(names))
+    return {name: some for name, some in pieces if some}
 
 
 def _large(sizes: DataFrame) -> tuple[dict[Stream, int], int]:
@@ -89,8 +103,11 @@ def _joined(rows: DataFrame, streams: Iterable[Stream], how: str) -> DataFrame:
 
 
 def _of_rows(rows: pa.Table, most: int, grid: Grid) -> tuple[Piece, ...]:
+    """None where the stream is not dense."""
     time, first, buckets, center = (rows[name].to_numpy() for name in ("t_first", "first", "buckets", "center"))
-    frame = grid.frame_of(time)
+    frame, last = grid.frame_of(time), grid.frame_of(rows["t_last"].to_numpy())
+    if not is_dense(int(last.max() - frame.min()) + grid.width, int(buckets.sum())):
+        return ()
     order = np.lexsort((first, frame))
     part = np.cumsum(buckets[order]) // most
     begins = np.concatenate(([0], np.flatnonzero(np.diff(part)) + 1))

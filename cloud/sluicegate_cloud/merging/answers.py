@@ -18,7 +18,7 @@ from sluicegate_cloud.estimates.components import INTEGERS, answer, families, na
 from sluicegate_cloud.estimates.lower import lower
 from sluicegate_cloud.fleet.block import Block, blocks
 from sluicegate_cloud.fleet.groups import Groups
-from sluicegate_cloud.fleet.long import in_pieces, within
+from sluicegate_cloud.fleet.long import Counted, in_pieces, within
 from sluicegate_cloud.fleet.part import Part, parts
 from sluicegate_cloud.fleet.spread import LAST
 from sluicegate_cloud.fleet.wire import Rows, Source, numbers
@@ -113,10 +113,14 @@ def _array(values: Any, kind: pa.DataType | None) -> pa.Array:
 
 
 def _blocks(streams: Iterable[Rows], grid: Grid, max_empty: int) -> Iterator[tuple[Rows, Ints, Block]]:
+    counted = Counted()
     for rows in in_pieces(streams, grid):
         with np.errstate(all="ignore"):
             goes_on = rows.limits is not None and rows.limits[1] < LAST - 1
             for owners, block in blocks(rows.columns, grid, max_empty, rows.centers, goes_on=goes_on):
+                if rows.limits is not None:
+                    name = rows.devices[0].as_py(), rows.streams[0].as_py()
+                    counted.add(name, block.points, rows.limits, grid.width, max_empty)
                 yield rows, owners, block
 
 

@@ -18,10 +18,12 @@ import pyarrow.compute as pc
 import pytest
 from exact_worlds import Score
 from merge_truth import Truth
-from random_worlds import random_cut, random_fleet
+from random_worlds import MINUTE, Board, random_cut, random_fleet
 from table_worlds import differences, documents_of, table_of
 from thorough import number
 
+from sluicegate.format.bucket import Builder
+from sluicegate_cloud import grid as grids
 from sluicegate_cloud.fleet import packed, spread, wire
 from sluicegate_cloud.grid import Grid
 from sluicegate_cloud.merging import answers
@@ -166,3 +168,26 @@ def test_documents_cut_by_time_have_the_windows_of_the_whole(seed: int) -> None:
         for rows, most in ((1 << 16, 1 << 18), (rng.choice([1, 8]), rng.choice([1, 10])))
     ]
     assert differences(discrete(parts), discrete(whole))[:3] == []
+
+
+@pytest.mark.parametrize(("rows", "most"), [(1 << 16, 1 << 18), (1, 4)])
+@pytest.mark.parametrize(("limit", "refused"), [(157, False), (156, True)])
+def test_a_stream_of_too_many_windows_is_refused_however_it_is_cut(
+    rows: int, most: int, limit: int, refused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bucket in every fifth of 196 frames: 197 windows, 157 more than the frames that hold one."""
+    monkeypatch.setattr(grids, "MAX_WINDOWS", limit)
+    builder, buckets, grid = Builder(20.0), [], Grid(20 * MINUTE, 2, 0)
+    for at in range(40):
+        builder.add(20.0, 100 * MINUTE * at)
+        builder.add(21.0, 100 * MINUTE * at + 1)
+        buckets.append(builder.close())
+    batches = on_the_wire([Board("d", [], [("0" * 16, 20.0, buckets)])], grid).to_batches(1)
+    source = partial(wire.whole_streams, wanted=WANTED, rows=rows, most=most)
+    for way in (answers.devices, answers.shares):
+        told = way(grid, source, ("mean",), 10)(batches)
+        if refused:
+            with pytest.raises(ValueError, match="windows for one stream pass the limit of"):
+                list(told)
+        else:
+            assert sum(batch.num_rows for batch in told) >= 197

@@ -84,3 +84,18 @@ def test_documents_of_a_large_stream_go_to_many_tasks(documents: Any, sent: pa.T
     assert differ(windows_of_documents(documents, GRID, ASKED, fleet=False, long=True), sent) == []
     assert len(cuts) == 1
     assert cuts[0] > 2
+
+
+def test_a_stream_that_may_have_too_many_windows_is_left_to_one_task(
+    documents: Any, cuts: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There they are counted."""
+    from sluicegate_cloud.frames import place_in_frames
+    from sluicegate_cloud.sources import buckets_of
+
+    frames = place_in_frames(buckets_of(documents), CUT.slide)
+    assert spread.of_documents(documents, GRID)
+    assert spread.of_frames(frames, CUT.width)
+    monkeypatch.setattr(spread, "MAX_WINDOWS", -1_000_000)
+    assert not spread.of_documents(documents, GRID)
+    assert not spread.of_frames(frames, CUT.width)

@@ -13,7 +13,7 @@ from cloud_streams import Row
 from test_many_streams import buckets_of, on_the_wire, rows_of
 
 from sluicegate_cloud.errors import SourceError
-from sluicegate_cloud.fleet import files, listing, parts, wire
+from sluicegate_cloud.fleet import files, listing, parts, spread, wire
 from sluicegate_cloud.grid import Grid
 from sluicegate_cloud.merging import answers
 from sluicegate_cloud.names import ALL
@@ -104,6 +104,19 @@ def test_a_large_device_is_cut_by_time(
     found = parts_of(paths, tasks, 2 * rows) or []
     assert sum(part.pieces is not None for part in found) > 4, "nothing was cut"
     assert discrete(windows(paths, tasks, 30, 2 * rows)) == discrete(expected)
+
+
+def test_a_device_that_may_have_too_many_windows_is_one_task(
+    tmp_path: Path, fleet: list[list[Row]], expected: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is cut by time there, and its windows are counted."""
+    monkeypatch.setattr(spread, "MAX_WINDOWS", -1_000_000)
+    ordered = sorted((row for stream in fleet for row in stream), key=lambda row: (row["device"], row["t_first"]))
+    paths = written(tmp_path, table_of(ordered), 37)
+    cut = [part.pieces for part in parts_of(paths, 4, 74) or [] if part.pieces is not None]
+    assert cut
+    assert len(cut) == len({device for pieces in cut for device, _ in pieces})
+    assert discrete(windows(paths, 4, 30, 74)) == discrete(expected)
 
 
 def test_rows_of_a_row_group_may_be_in_any_order(
