@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ from sluicegate_cloud.table.versions import Definition, Store, Version
 _TOLD, _ARROW = "number bigint, name string, told string", pa.schema(
     [("number", pa.int64()), ("name", pa.string()), ("told", pa.string())]
 )  # fmt: skip
+#: Bytes of a shard's documents that a task takes in at a time: what a run has more is taken in by time, part by part.
+MOST_BYTES = 192 << 20
 Batches = Iterable[pa.RecordBatch]
 Task = tuple[str | None, dict[str, Any]]
 Work = Callable[[int], Task]
@@ -44,8 +47,8 @@ def take_in(
     shards = version.definition.shards
     number = sf.pmod(sf.xxhash64("device", "stream"), sf.lit(shards)).cast("bigint")
     rows = documents.withColumn("shard", number).repartition(min(shards, _tasks(spark)), "shard")
-    rows = rows.sortWithinPartitions("shard")
-    done = _collected(rows.mapInArrow(_shards(store, version, refused(store, version)), _TOLD))
+    rows = rows.sortWithinPartitions("shard", "t_first")
+    done = _collected(rows.mapInArrow(shards_into(store, version, refused(store, version)), _TOLD))
     return store.commit(following(store, version, done, over(spark), sources))
 
 
@@ -96,34 +99,59 @@ def _tasks(spark: SparkSession) -> int:
     return 4 * parallelism(spark)
 
 
-def _shards(
-    store: Store, version: Version, unreadable: frozenset[str]
+def shards_into(
+    store: Store, version: Version, unreadable: frozenset[str], most: int = MOST_BYTES
 ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    """Documents with their `shard`, sorted by it and by time → what came of each shard; `most` bytes are held.
+
+    `unreadable`: `refused`.
+    """
+
     def worker(batches: Batches) -> Iterator[pa.RecordBatch]:
-        for number, table in _by_shard(batches):
-            name, told = shard.merge(store, version, number, table, unreadable)
-            yield _one(number, (name, told))
+        for number, some in groupby(_by_shard(batches, most), itemgetter(0)):
+            yield _one(number, _taken_in(store, version, number, (table for _, table in some), unreadable))
 
     return worker
+
+
+def _taken_in(
+    store: Store, version: Version, number: int, parts: Iterable[pa.Table], unreadable: frozenset[str]
+) -> Task:
+    """What came of all of them: each is merged into what came of those before it."""
+    name, told = None, dict[str, Any]()
+    for part in parts:
+        name, more = shard.merge(store, version, number, part, unreadable)
+        version = replace(version, shards=version.shards | {str(number): name})
+        told = _together(told, more) if told else more
+    return name, told
+
+
+def _together(told: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+    """What two merges tell of one run."""
+    changed = {of: merged([*told["changed"].get(of, []), *ranges]) for of, ranges in more["changed"].items()}
+    added = {name: told[name] + more[name] for name in ("documents", "copies", "refused", "rows", "files", "again")}
+    return added | {"changed": told["changed"] | changed}
 
 
 def _one(number: int, task: Task) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([{"number": number, "name": task[0], "told": json.dumps(task[1])}], _ARROW)
 
 
-def _by_shard(batches: Batches) -> Iterator[tuple[int, pa.Table]]:
-    """The rows of each shard, which come together."""
+def _by_shard(batches: Batches, most: int) -> Iterator[tuple[int, pa.Table]]:
+    """The rows of each shard, which come together, some after the other where they are more than `most` bytes."""
     held: list[pa.RecordBatch] = []
+    size = 0
     for batch in batches:
         numbers = batch["shard"].to_numpy()
         edges = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), batch.num_rows]
         for begin, end in pairwise(edges):
             some = batch.slice(begin, end - begin)
-            if held and some.num_rows and held[0]["shard"][0] != some["shard"][0]:
+            if held and some.num_rows and (size >= most or held[0]["shard"][0] != some["shard"][0]):
                 yield held[0]["shard"][0].as_py(), _documents(held)
-                held = []
+                held, size = [], 0
             if some.num_rows:
                 held.append(some)
+                size += some.nbytes
     if held:
         yield held[0]["shard"][0].as_py(), _documents(held)
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from random_worlds import random_cut, random_fleet
-from table_worlds import definition_of, differences, documents_of, store_at, table_of, take_in, windows
+from table_worlds import definition_of, differences, documents_of, here, store_at, table_of, take_in, windows
 from thorough import number
 
 from sluicegate_cloud.names import ALL
-from sluicegate_cloud.table import units
+from sluicegate_cloud.table import run, shard, units
 
 WORLDS = number(300, 4)
 
@@ -54,6 +56,33 @@ def test_long_streams_cut_by_time_have_the_rows_of_the_whole(tmp_path: Path, mon
             found.append(windows(store, take_in(store, version, documents)))
         assert differences(*found)[:5] == [], seed
     assert max(cuts) > 5
+
+
+def test_a_shard_taken_in_by_parts_has_the_rows_of_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More documents in one run than a task holds: it takes them in by time, some after the other."""
+    merges: list[int] = []
+    merge = shard.merge
+    monkeypatch.setattr(shard, "merge", lambda *of: merges.append(of[2]) or merge(*of))
+    for seed in range(number(60, 3)):
+        rng = random.Random(seed)
+        cut = random_cut(rng)
+        sent = documents_of(random_fleet(rng, cut, boards=3, ordinary=True), "s", rng)
+        documents = table_of([*sent, *rng.sample(sent, len(sent) // 4), b"{}"])
+        definition = definition_of(cut, ALL, by=(("site",),), shards=1)
+        store, version = store_at(tmp_path / f"one-{seed}", definition)
+        one = take_in(store, version, documents)
+        wanted = windows(store, one)
+        rows = documents.append_column("shard", pa.array([0] * documents.num_rows)).sort_by("t_first")
+        store, version = store_at(tmp_path / f"parts-{seed}", definition)
+        merges.clear()
+        told = list(run.shards_into(store, version, frozenset(), most=1)(rows.to_batches(3)))
+        assert len(merges) == -(-documents.num_rows // 3) > 1
+        done = [(row["number"], (row["name"], json.loads(row["told"]))) for of in told for row in of.to_pylist()]
+        version = store.commit(run.following(store, version, done, here))
+        assert differences(windows(store, version), wanted)[:5] == []
+        assert [version.told[of] for of in ("documents", "refused")] == [
+            one.told[of] for of in ("documents", "refused")
+        ]
 
 
 def test_a_table_of_documents_that_cannot_be_read_has_no_rows(tmp_path: Path) -> None:
