@@ -131,7 +131,7 @@ def test_memory_of_many_buckets_returns() -> None:
     values = [float(i % 997) for i in range(70_000)]
     window.insert_many(values, results=False)
     full = window.footprint.bytes
-    assert full > 2**23  # in large chunks
+    assert full > 2**22
     window.limit_to(1000)
     for _ in range(3):
         answers = window.insert_many(values)["mean"]
