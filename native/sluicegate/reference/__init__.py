@@ -1,1 +1,1 @@
-"""The readable pure-Python twin of every compiled algorithm, and the recalculating oracle."""
+"""Windows over Python objects: an exact window in plain Python, on readable engines."""

@@ -99,9 +99,8 @@ class ExactCore:
             self._note_edge()
 
     def insert_many(
-        self, values: memoryview[float], times: memoryview[int] | None, count: int, out: list[array[float]] | None,
-        step: int = -1,
-    ) -> None:  # fmt: skip
+        self, values: memoryview[float], times: memoryview[int] | None, count: int, out: list[array[float]] | None
+    ) -> None:
         """Take a batch of readings in a flat buffer; each result column gets one value a reading."""
         dimensions = len(self._layout.dimensions)
         rows = [[values[k] for k in range(i * dimensions, (i + 1) * dimensions)] for i in range(count)]

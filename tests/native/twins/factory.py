@@ -7,11 +7,11 @@ from typing import Any
 
 from sluicegate.errors import ConfigurationError
 from sluicegate.monoids.layout import Layout
-from sluicegate.reference.engines.amta import Amta
 from sluicegate.reference.engines.engine import Combine, Engine
 from sluicegate.reference.engines.factory import sums_of
 from sluicegate.reference.engines.fiba import Fiba
 from sluicegate.reference.engines.soe import Soe
+from twins.amta import Amta
 from twins.daba import Daba
 from twins.daba_lite import DabaLite
 from twins.log_mta import LogMta

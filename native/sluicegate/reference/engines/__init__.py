@@ -1,1 +1,1 @@
-"""The engines' twins: each algorithm as its paper has it, in plain Python."""
+"""Engines in plain Python, each as its paper has it; the compiled ones give the same bits."""

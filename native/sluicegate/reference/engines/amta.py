@@ -1,4 +1,4 @@
-"""The readable twin of sluicegate.engines.amta: the Amortized Monoid Tree Aggregator (paper AMTA, Algorithms 3 to 7).
+"""The Amortized Monoid Tree Aggregator (paper AMTA, Algorithms 3 to 7); compiled it is sluicegate.engines.amta.
 
 Fact card: FIFO; associative operation; insert, single eviction and query O(1) amortised, O(log n) worst; bulk eviction
 O(log n); 2n partials and a stack of log n.
@@ -8,8 +8,8 @@ tail:
 * the parent of node i is node i >> 1 of the level above, and exists as soon as its pair is not the last of its level:
   level l holds the nodes head >> l … ((tail + 1) >> l) − 2. A value never tells whether a node is there.
 * the last pair of each level is the root of its own tree; the topmost level is one pair, the leftmost tree.
-* the leftmost node of a level keeps leaves that have left ("stale") until the spine is refreshed; only a bulk or level
-  eviction reads it, and refreshes it first.
+* the leftmost node of a level keeps leaves that have left ("stale") until the spine is refreshed; only a bulk eviction
+  (or one of a level) reads it, and refreshes it first.
 `left` (the paper's R0) is the leftmost tree, `right` (R1) the others, `stack` what is left of the leftmost tree when
 the first element of a level has gone.
 """
@@ -112,15 +112,6 @@ class Amta(Engine):
         if not index & 1 and index + 1 < self.end(level):
             self.stack.append(self._before(self._node(level, index + 1), self.stack[-1] if self.stack else None))
 
-    def join(self, reading: Partial) -> None:
-        """Fold a reading into the newest leaf, which has no parent yet."""
-        newest = self.tail - 1
-        self._store(0, newest, self._combine(self._node(0, newest), reading))
-        if self.depth() == 1:
-            self._compute_left()
-        else:
-            self.right = self._after(self.base, self._node(0, newest))
-
     # Algorithms 6 and 7: single eviction
 
     def pop(self) -> None:
@@ -190,19 +181,6 @@ class Amta(Engine):
             node = self._node(level - 1, child)
             self._store(level, child >> 1, node if child & 1 else self._combine(node, self._node(level - 1, child + 1)))
 
-    # A2MTA II-D: level eviction
-
-    def coarsen(self) -> None:
-        """Evict the lowest level: pairs become leaves, a lone first or last leaf becomes a leaf of its own."""
-        self._refresh_spine()
-        leaves, last = self._levels.pop(0), self.tail - 1
-        newest = self._combine(leaves[last - 1], leaves[last]) if last & 1 and last - 1 >= self.head else leaves[last]
-        if not self._levels:
-            self._levels.append({})
-        self.head, self.tail = self.head >> 1, last >> 1
-        self._raise(newest)
-        self._rebuild()
-
     # answers
 
     def total(self) -> Partial | None:
@@ -219,21 +197,12 @@ class Amta(Engine):
         """A leaf of the window, head ≤ index < tail."""
         return self._node(0, index)
 
-    def result(self) -> tuple[Partial | None, Partial | None]:
-        """R0, and R1 without the newest leaf: they depend on how the window came to be."""
-        return self.left, self.base
-
     def load(self, head: int, leaves: list[Partial], left: Partial | None, base: Partial | None) -> None:
-        """Take over leaves head … and the result pair of a stored window; everything else follows from them."""
+        """Take over leaves head …; everything else follows from them."""
         self._levels, self.head, self.tail = [{}], head, head
         for leaf in leaves:
             self._raise(leaf)
         self._rebuild()
-        if left is None:
-            return
-        self.left, self.base = left, base
-        if self.right is not None:
-            self.right = self._after(base, self._node(0, self.tail - 1))
 
     def verify(self) -> None:
         """Raise InvariantError where a node that may be read, or the stack, is not what the leaves give."""
@@ -245,13 +214,6 @@ class Amta(Engine):
                     self._node(level - 1, 2 * index), self._node(level - 1, 2 * index + 1)
                 ):
                     raise InvariantError(f"node {index} of level {level} is not its children combined")
-        expected = [
-            level
-            for level in range(self.depth())
-            if not self.first(level) & 1 and self.first(level) + 1 < self.end(level)
-        ]
-        if len(expected) != len(self.stack):
-            raise InvariantError(f"the stack holds {len(self.stack)} elements, levels {expected} need one each")
         kept, self.stack = self.stack, []
         for level in reversed(range(self.depth())):
             self._stack_head(level)
