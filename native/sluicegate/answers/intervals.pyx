@@ -12,11 +12,11 @@ from sluicegate.answers.results cimport (
     K_ARGMAX, K_COUNT, K_FIRST, K_GEOMETRIC, K_LAST, K_MAX, K_MAX_COUNT, K_MEAN, K_MIN, K_RANGE, K_RATE, K_STD, K_SUM,
     K_VARIANCE, Output, View, is_time, is_whole, may_lack,
 )
-from sluicegate.answers.sums cimport (
-    Ends, Inside, Part, fixed, inside_of, larger, lesser, mean_interval, part_of, sum_interval,
-)
+from sluicegate.answers.sums cimport Ends, Inside, Part, fixed, inside_of, mean_interval, part_of, sum_interval
 from sluicegate.answers.variance cimport variance_interval
-from sluicegate.partials.program cimport H_COUNT, H_O_FIRST, H_ORDERED, H_T_FIRST, H_T_LAST, Slot, log_of
+from sluicegate.partials.program cimport (
+    H_COUNT, H_O_FIRST, H_ORDERED, H_T_FIRST, H_T_LAST, Slot, greatest as larger, least as lesser, log_of,
+)
 
 ctypedef struct Range:
     int64_t low

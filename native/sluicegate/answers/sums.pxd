@@ -46,14 +46,6 @@ ctypedef struct Part:  # what the cut bucket may add
     double magnitude
 
 
-cdef inline double lesser(double a, double b) noexcept nogil:
-    return b if b < a else a
-
-
-cdef inline double larger(double a, double b) noexcept nogil:
-    return b if b > a else a
-
-
 cdef inline bint fixed(const Part* p) noexcept nogil:
     """Whether the part adds known readings and no others."""
     return p.least == p.most and (p.least == p.n_in or p.least == p.n_any)

@@ -4,7 +4,7 @@ from libc.math cimport INFINITY, ceil, fabs, floor, isnan, nextafter
 from libc.stdint cimport int64_t
 
 from sluicegate.answers.results cimport Output, View, measured
-from sluicegate.partials.program cimport H_COUNT, H_O_FIRST, Slot
+from sluicegate.partials.program cimport H_COUNT, H_O_FIRST, Slot, greatest as larger, least as lesser
 
 cdef double EPSILON = 2.220446049250313e-16
 

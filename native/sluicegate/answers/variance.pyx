@@ -18,8 +18,8 @@ from libc.math cimport INFINITY, NAN, fabs, floor, isfinite, log2, nextafter, po
 from libc.stdint cimport int64_t
 
 from sluicegate.answers.results cimport K_STD, Output, View
-from sluicegate.answers.sums cimport Ends, Lines, Part, fixed, larger, lesser, lines_of, part_of
-from sluicegate.partials.program cimport Slot
+from sluicegate.answers.sums cimport Ends, Lines, Part, fixed, lines_of, part_of
+from sluicegate.partials.program cimport Slot, greatest as larger, least as lesser
 
 cdef enum:
     RUNS = 64

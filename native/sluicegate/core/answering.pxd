@@ -1,4 +1,4 @@
-"""What a window of buckets answers, with certain intervals: now, after each reading of a run, and of a part of it."""
+"""What a window of buckets answers, with certain intervals: now, and of a part of it."""
 
 from libc.math cimport NAN, isnan
 from libc.stdint cimport int64_t
@@ -31,8 +31,5 @@ cdef list bounded(State s)
 cdef list answers_over(
     State s, bytes oldest, bytes newer, int policy, int64_t cutoff, int64_t evicted, bint bounds
 )
-cdef int64_t answer_run(
-    State s, const double* values, const int64_t* times, int64_t count, double** out, int64_t row, bint bounds
-) noexcept nogil
 cdef bint view(State s, View* v) noexcept nogil  # False: the window is empty
 cdef void answer_now(State s, double** out, int64_t row, bint bounds) noexcept nogil

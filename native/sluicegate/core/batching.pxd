@@ -12,7 +12,6 @@ cdef class Batching(EventTime):
     # Of a block, while a batch lasts: its heads, its leaves, and its totals where they are not the caller's.
     cdef Slot* scratch
     cdef int64_t most_block  # readings
-    cdef int64_t step  # of a batch: its times are so far apart each; −1: not known
     cdef bint empties  # the block may leave the window empty
 
     cdef void center_on_reading(self, const double* values) noexcept nogil

@@ -13,7 +13,7 @@ from sluicegate.engines.base cimport MOST_BLOCK, Block
 from sluicegate.memory.chunks cimport ROOM_OF_BLOCK, ROOM_OF_ROLLING, lend, put_back
 from sluicegate.partials.kernels cimport MERGE, kernel_of
 from sluicegate.partials.program cimport LOG_SUM, MAX, MIN, MOMENTS, SUM, Program, Slot, lift
-from sluicegate.memory.times cimport Times, clear_times, copy_out, give_back_times, keep, keep_even, time_at
+from sluicegate.memory.times cimport Times, clear_times, copy_out, give_back_times, keep, time_at
 from sluicegate.rolling.starts cimport PADDING, first_after, starts_by_count, starts_by_time
 from sluicegate.rolling.totals cimport roll
 
@@ -158,7 +158,7 @@ cdef class Batching(EventTime):
         """Keep the times of the next n leaves."""
         cdef int64_t index = self.engine.tail
         give_back_times(self.times, n >> 1)
-        if not keep_steps(self.times, index, times, n, self.step):
+        if keep(self.times, index, times, n) < 0:
             with gil:
                 raise MemoryError(f"window: no memory for the times of readings {index} to {index + n - 1}")
         return 0

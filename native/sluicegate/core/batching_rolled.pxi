@@ -158,23 +158,18 @@ cdef int adopt_leaves(
     if self.timed:
         copy_out(self.times, t.times, before, begin - before)
     try:
-        if self.timed and not keep_only(self.times, head, times + head, stays, self.step):
+        if self.timed and not keep_only(self.times, head, times + head, stays):
             with gil:
                 raise MemoryError(f"window: no memory for the times of readings {head} to {tail - 1}")
         taken = self.engine.adopt(leaves, head, stays)
     finally:
         if self.timed and not taken:
-            keep_only(self.times, before, t.times, begin - before, -1)  # for which there is room: they were there
+            keep_only(self.times, before, t.times, begin - before)  # for which there is room: they were there
     self.note_block(NULL if times == NULL else times + begin, tail - begin)
     return 0
 
 
-cdef inline bint keep_only(Times* kept, int64_t index, const int64_t* times, int64_t n, int64_t step) noexcept nogil:
+cdef inline bint keep_only(Times* kept, int64_t index, const int64_t* times, int64_t n) noexcept nogil:
     """Keep these times, of the n leaves from `index` on, and no others. False: no memory."""
     clear_times(kept)
-    return keep_steps(kept, index, times, n, step)
-
-
-cdef inline bint keep_steps(Times* kept, int64_t index, const int64_t* times, int64_t n, int64_t step) noexcept nogil:
-    """Keep n times, `step` apart (−1: not known), beside those there are. False: no memory."""
-    return (keep(kept, index, times, n) if step < 0 else keep_even(kept, index, times[0], step, n)) >= 0
+    return keep(kept, index, times, n) >= 0

@@ -13,23 +13,11 @@ cdef extern from "lanes.h" nogil:
     bint lanes_refused(const uint64_t* bits, int64_t n, uint64_t most)
     bint lanes_far(const uint64_t* times, int64_t n)
 
-cdef extern from "times.h" nogil:
-    bint times_even(const uint64_t* times, int64_t n, uint64_t step)
-
 cdef enum:
     AT_ONCE = 512  # numbers looked at together, without a branch
 
 cdef uint64_t MAGNITUDE_BITS = int.from_bytes(pack("=d", _LARGEST), byteorder)
 cdef int64_t TIMES = _LATEST
-
-
-cdef inline bint has_not_positive(const uint64_t* bits, int64_t n) noexcept nogil:
-    """Whether any of n numbers that may enter is 0, −0 or below: its sign is set, or that of its bits less 1."""
-    cdef uint64_t found = 0
-    cdef int64_t i
-    for i in range(n):
-        found |= bits[i] | (bits[i] - 1)
-    return found >> 63
 
 
 def first_refused(const double[::1] values not None):
@@ -54,19 +42,11 @@ cdef int64_t first_not_entering(const double* values, int64_t count) noexcept no
 
 def first_not_positive(const double[::1] values not None, int64_t dimensions, int64_t dimension):
     """Index of the first row whose value of this dimension is not greater than 0; −1 where there is none."""
-    cdef int64_t i, count = values.shape[0] // dimensions, looked = 0
-    cdef const uint64_t* bits
-    with nogil:
-        if dimensions == 1 and count > 0:
-            bits = <const uint64_t*> &values[0]
-            while count - looked > AT_ONCE and not has_not_positive(bits + looked, AT_ONCE):
-                looked += AT_ONCE
-        for i in range(looked, count):
-            if not values[i * dimensions + dimension] > 0.0:
-                break
-        else:
-            i = -1
-    return i
+    cdef int64_t i
+    for i in range(values.shape[0] // dimensions):
+        if not values[i * dimensions + dimension] > 0.0:
+            return i
+    return -1
 
 
 def first_late(const int64_t[::1] times not None):
@@ -86,28 +66,6 @@ cdef int64_t first_beyond(const int64_t* times, int64_t count) noexcept nogil:
     while i < count and -TIMES <= times[i] <= TIMES:
         i += 1
     return i if i < count else -1
-
-
-def even_step(const int64_t[::1] times not None):
-    """How far apart the times are where each is as far after the one before it, and all may enter; else −1."""
-    cdef int64_t count = times.shape[0], step
-    if not count:
-        return -1
-    with nogil:
-        step = step_of(&times[0], count)
-    return step
-
-
-cdef int64_t step_of(const int64_t* times, int64_t count) noexcept nogil:
-    cdef int64_t i = 0, step
-    if count < 2 or not (-TIMES <= times[0] <= TIMES and -TIMES <= times[count - 1] <= TIMES):
-        return -1
-    step = times[1] - times[0]
-    if step < 0 or times[count - 1] - times[0] != step * (count - 1) or step > 2 * TIMES // (count - 1):
-        return -1
-    while i < count and times_even(<const uint64_t*> times + i, min(count - i, AT_ONCE + 1), step):
-        i += AT_ONCE
-    return step if i >= count else -1
 
 
 def withhold(

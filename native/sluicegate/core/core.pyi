@@ -54,7 +54,6 @@ class Core:
         times: memoryview[int] | None,
         count: int,
         out: list[array[float]] | None,
-        step: int = -1,
     ) -> None: ...
     def cut_oldest(self) -> Cut | None: ...
     @property

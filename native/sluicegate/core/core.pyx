@@ -51,7 +51,6 @@ cdef class Core(Ingesting):
         self.newest_slot = H_T_LAST if layout.header else layout.slot(Op.T_LAST)
         if self.timed:
             layout = layout.untimed
-        self.step = -1
         self.policy, self.value, self.hop, self.up_to.sign = policy, value, hop, up_to
         self.bucketed, self.buckets, self.rule = layout.bucketed, Buckets(), Rule()
         self.buckets.setup(rules, limit, layout)

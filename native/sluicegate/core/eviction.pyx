@@ -208,29 +208,18 @@ cdef int evict_over_limit(State s, Condition* c) noexcept nogil:
 
 cdef void evict_irrelevant(State s, int64_t head) noexcept nogil:
     """Drop the oldest leaves whose extreme a later reading reaches: a new extreme or a new oldest leaf makes them."""
-    cdef const Slot* left
-    cdef const Slot* top
-    cdef const Slot* base
+    cdef const Slot* rest
     cdef double oldest
     while s.engine.tail - s.engine.head > 1:
         oldest = s.engine.leaf(s.engine.head)[s.up_to.slot].f
         if head == s.engine.head and not hides(&s.up_to, s.up_to.newest, oldest):
             return
-        if not s.engine.around(&left, &top, &base):
-            if not reaches(s, s.engine.rest(), oldest):
-                return
-        elif not (
-            reaches(s, s.engine.leaf(s.engine.tail - 1), oldest) or reaches(s, base, oldest) or reaches(s, top, oldest)
-        ):
+        rest = s.engine.rest()
+        if rest == NULL or not hides(&s.up_to, rest[s.up_to.slot].f, oldest):
             return
         if s.policy == BY_TIME and s.sorted is None:
             s.up_to.held = max(s.up_to.held, s.time_of(s.engine.head))
         s.engine.pop()
-
-
-cdef inline bint reaches(State s, const Slot* partial, double extreme) noexcept nogil:
-    """Whether what follows the oldest leaf holds an extreme as great."""
-    return partial != NULL and hides(&s.up_to, partial[s.up_to.slot].f, extreme)
 
 
 # where the window begins now

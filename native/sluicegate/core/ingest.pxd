@@ -11,7 +11,6 @@ ctypedef struct Flat:  # a batch in buffers that are held for as long as it last
     const double* values
     const int64_t* times  # NULL: none were given
     int64_t count
-    int64_t step  # the times are so far apart each; −1: they are not
 
 
 cdef class Ingesting(Batching):
@@ -27,7 +26,6 @@ cdef class Ingesting(Batching):
     cdef int ingest_flat(self, const Flat* flat, double** out, bint bounds) except -1
     cdef int slide_one(self, const double* values, const int64_t* time, double* out) except -1 nogil  # a row of answers
     cdef int accept(self, const double* values, int64_t time) except -1 nogil
-    cdef bint ingests_runs(self, double** out) noexcept nogil
     cdef int ingest_late(self, const double* values, int64_t time) except -1 nogil
     cdef int accept_any(self, const double* values, int64_t time) except -1 nogil
     cdef int answer_all(self, Slot* out) noexcept nogil
@@ -35,6 +33,3 @@ cdef class Ingesting(Batching):
     cdef int run(
         self, const double* values, const int64_t* times, int64_t count, double** out, bint bounds
     ) except -1 nogil
-    cdef int64_t ingest_run(
-        self, const double* values, const int64_t* times, int64_t count, double** out, int64_t row, bint bounds
-    ) noexcept nogil

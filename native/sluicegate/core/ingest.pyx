@@ -3,7 +3,7 @@
 from cpython cimport array
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
-from cpython.list cimport PyList_CheckExact, PyList_GET_ITEM, PyList_GET_SIZE
+from cpython.list cimport PyList_CheckExact
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
 from libc.math cimport fabs
 from libc.stdint cimport int64_t
@@ -11,14 +11,13 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memset, strcmp
 
 from sluicegate.answers.results cimport (
-    BY_TIME, K_RATE, Output, View, bucket_answer, exact_answer, is_slot,
+    BY_TIME, K_RATE, Output, View, bucket_answer, exact_answer,
 )
-from sluicegate.core.answering cimport answer_now, answer_run, in_column, number_of, of_nothing, view
+from sluicegate.core.answering cimport answer_now, in_column, number_of, of_nothing, view
 from sluicegate.core.batching cimport Batching
 from sluicegate.core.eviction cimport enforce
 from sluicegate.joining.placing cimport join_run, place
-from sluicegate.core.checks cimport first_beyond, first_not_entering, step_of
-from sluicegate.engines.fiba cimport newest_time, oldest_time
+from sluicegate.core.checks cimport first_beyond, first_not_entering
 from sluicegate.partials.program cimport MAX, MIN, SUM, Slot, copy, lift
 from sluicegate.memory.times cimport time_at
 
@@ -29,7 +28,6 @@ from sluicegate.constants import LATEST as _LATEST
 cdef double MAGNITUDE = _LARGEST
 cdef int64_t TIMES = _LATEST
 cdef array.array NO_DOUBLES = array.array("d")
-cdef array.array NO_LONGS = array.array("q")
 cdef enum:
     LEAST_BATCH = 12  # readings: fewer are sooner taken one by one
     SHORT_BATCH = 128  # readings that are in before another thread could run
@@ -156,23 +154,21 @@ cdef class Ingesting(Batching):
         try:
             if self.rule.condition.growing:
                 self.rule.refuse_fall(self.engine.total(), flat.values, flat.count, self._layout.dimensions)
-            self.step = flat.step
             if self.plain and flat.count <= SHORT_BATCH:
                 self.run(flat.values, flat.times, flat.count, out, False)
             else:
                 with nogil:
                     self.run(flat.values, flat.times, flat.count, out, bounds)
         finally:
-            self.busy, self.step = False, -1
+            self.busy = False
         return 0
 
     def insert_many(
-        self, const double[::1] values not None, const int64_t[::1] times, int64_t count, list out, int64_t step=-1
+        self, const double[::1] values not None, const int64_t[::1] times, int64_t count, list out
     ):
         """Take a batch of readings in a flat buffer; each result column gets one value a reading.
 
         Three times as many columns as aggregates: the values, then the low and then the high ends of their intervals.
-        `step`: what `even_step` says of the times, which then need not be looked at again.
         """
         cdef Flat flat
         cdef double** columns = NULL
@@ -184,7 +180,6 @@ cdef class Ingesting(Batching):
         if n != 0 and n != self.answers and not bounds:
             raise ValueError(f"insert_many: {n} columns for {self.answers} aggregates")
         flat.values, flat.times, flat.count = &values[0], NULL if times is None else &times[0], count
-        flat.step = step if times is not None else -1
         try:
             if out is not None:
                 columns = <double**> calloc(max(n, 1), sizeof(double*))
@@ -203,7 +198,7 @@ cdef class Ingesting(Batching):
         self, const double* values, const int64_t* times, int64_t count, double** out, bint bounds
     ) except -1 nogil:
         cdef int64_t i = 0, ordered = count
-        if self.timed and (self.step < 0 or times[0] < self.newest):
+        if self.timed:
             ordered = self.in_order(times, count)
             if ordered < count and self.needs_order() and self.has_late_inside(times, count):
                 self.refuse_late_leafless()
@@ -213,15 +208,10 @@ cdef class Ingesting(Batching):
         while i < count and self.plain:
             slide_into_row(self, values + i * self.p.dimensions, self.accepted if times == NULL else times[i], out, i)
             i += 1
-        while i < count and self.sorted is not None and not self.up_to.sign:
-            ingest_sorted(self, values + i * self.p.dimensions, times[i])
-            if out != NULL:
-                answer_sorted(self, out, i)
-            i += 1
         while i < count:
-            if self.ingests_runs(out):
-                i += self.ingest_run(
-                    values + i * self.p.dimensions, NULL if times == NULL else times + i, count - i, out, i, bounds
+            if self.bucketed and out == NULL:
+                i += join_run(
+                    self, values + i * self.p.dimensions, NULL if times == NULL else times + i, count - i
                 )
             if i < count:
                 self.accept_any(values + i * self.p.dimensions, self.accepted if times == NULL else times[i])
@@ -234,14 +224,6 @@ cdef class Ingesting(Batching):
         if self.bucketed:
             self.engine.return_spare(count >> 1)
         return 0
-
-    cdef inline int64_t ingest_run(
-        self, const double* values, const int64_t* times, int64_t count, double** out, int64_t row, bint bounds
-    ) noexcept nogil:
-        """Let the newest bucket take what joins; how many readings these are."""
-        if out == NULL:
-            return join_run(self, values, times, count)
-        return answer_run(self, values, times, count, out, row, bounds)
 
     cdef int slide_one(self, const double* values, const int64_t* time, double* out) except -1 nogil:
         """One reading, at its ordinal where `time` is NULL, and the answers after it: for compiled code."""
@@ -264,8 +246,6 @@ cdef class Ingesting(Batching):
     cdef int accept(self, const double* values, int64_t time) except -1 nogil:
         if self.plain:
             return ingest_plain(self, values, time, NULL)
-        if self.sorted is not None and not self.up_to.sign:
-            return ingest_sorted(self, values, time)
         return self.accept_any(values, time)
 
     cdef int ingest_late(self, const double* values, int64_t time) except -1 nogil:
@@ -275,10 +255,6 @@ cdef class Ingesting(Batching):
             with gil:
                 raise MemoryError("window: no memory for late buckets")
         return 0
-
-    cdef bint ingests_runs(self, double** out) noexcept nogil:
-        """Whether readings that join the newest bucket may be answered without late ones."""
-        return self.bucketed and (out == NULL or self.late_buckets is None or self.late_buckets.n == 0)
 
     cdef int accept_any(self, const double* values, int64_t time) except -1 nogil:
         """A reading that may come late, join a bucket or make any policy evict."""

@@ -1,17 +1,17 @@
 """A batch in a caller's buffers or lists, found and checked in a fraction of a microsecond. Part of ingest.pyx."""
 
 cdef bint lies_flat(Flat* flat, object values, object times, int dimensions) except -1:
-    """Whether it can be read where it lies, or where plain lists have been copied to."""
+    """Whether it can be read where it lies, or where lists have been copied to."""
     cdef Py_buffer* v = &flat.value_view
     cdef Py_buffer* t = &flat.time_view
-    if not view_of(values if not PyList_CheckExact(values) else doubles_of(values), v) or not is_float64(v):
+    if not view_of(buffer_of(values, "d"), v) or not is_float64(v):
         return False
     if (v.shape[1] if v.ndim == 2 else 1) != dimensions or v.shape[0] == 0:
         return False
     flat.values, flat.count = <const double*> v.buf, v.shape[0]
     if times is None:
         return True
-    if not view_of(times if not PyList_CheckExact(times) else longs_of(times), t) or not is_int64(t):
+    if not view_of(buffer_of(times, "q"), t) or not is_int64(t):
         return False
     if t.ndim != 1 or t.shape[0] != flat.count:
         return False
@@ -43,38 +43,21 @@ cdef inline bint is_int64(const Py_buffer* view) noexcept:
     return not (strcmp(code, "q") and strcmp(code, "l") and strcmp(code, "=q"))
 
 
-cdef object doubles_of(list given):
-    """A list of plain floats as a buffer; anything else as it is, to be looked at closely elsewhere."""
-    cdef Py_ssize_t i, count = PyList_GET_SIZE(given)
-    cdef array.array out = array.clone(NO_DOUBLES, count, zero=False)
-    for i in range(count):
-        if not PyFloat_CheckExact(<object> PyList_GET_ITEM(given, i)):
-            return given
-        out.data.as_doubles[i] = PyFloat_AS_DOUBLE(<object> PyList_GET_ITEM(given, i))
-    return out
-
-
-cdef object longs_of(list given):
-    """The same of plain integers."""
-    cdef Py_ssize_t i, count = PyList_GET_SIZE(given)
-    cdef array.array out = array.clone(NO_LONGS, count, zero=False)
-    cdef int overflow = 0
-    for i in range(count):
-        if not PyLong_CheckExact(<object> PyList_GET_ITEM(given, i)):
-            return given
-        out.data.as_longlongs[i] = PyLong_AsLongLongAndOverflow(<object> PyList_GET_ITEM(given, i), &overflow)
-        if overflow:
-            return given
-    return out
+cdef object buffer_of(object given, str code):
+    """A list as a buffer; anything else as it is, and what is no such list: it is looked at closely elsewhere."""
+    if not PyList_CheckExact(given):
+        return given
+    try:
+        return array.array(code, given)
+    except (TypeError, ValueError, OverflowError):
+        return given
 
 
 cdef bint may_enter_all(Flat* flat) noexcept nogil:
-    """Whether all values and times may; and how far apart the times are."""
-    cdef bint may = first_not_entering(flat.values, flat.value_view.len // <int64_t> sizeof(double)) < 0
-    flat.step = -1 if flat.times == NULL or not may else step_of(flat.times, flat.count)
-    if may and flat.times != NULL and flat.step < 0:
-        may = first_beyond(flat.times, flat.count) < 0
-    return may
+    """Whether all values and times may."""
+    if first_not_entering(flat.values, flat.value_view.len // <int64_t> sizeof(double)) >= 0:
+        return False
+    return flat.times == NULL or first_beyond(flat.times, flat.count) < 0
 
 
 cdef void let_go_of(Flat* flat) noexcept:

@@ -48,28 +48,6 @@ cdef inline int ingest_plain(Ingesting self, const double* values, int64_t time,
     return holds
 
 
-cdef inline int ingest_sorted(Ingesting self, const double* values, int64_t time) except -1 nogil:
-    """`accept_any` where leaves stand in a finger B-tree and nothing is irrelevant early."""
-    cdef int64_t newest = max(self.newest, time)
-    cdef int64_t cutoff = newest - self.value if self.hop == 1 else self.time_cutoff_at(newest)
-    cdef bint holds = self.engine.head < self.engine.tail
-    if time <= cutoff:
-        self.late += 1
-        return 0
-    if not self.centered:
-        self.center_on_reading(values)
-    if holds and time < newest_time(self.sorted):
-        self.late_since = min(self.late_since, time)
-    self.sorted.insert(time, lift_plain(self, values, time))
-    self.newest = newest
-    if holds and oldest_time(self.sorted) <= cutoff:
-        self.sorted.evict_through(cutoff)
-    self.edge = max(self.edge, self.engine.head - 1)
-    self.created += 1
-    self.accepted += 1
-    return 0
-
-
 cdef inline int slide_plain(Ingesting self, const double* values, int64_t time, double* out) except -1 nogil:
     """Take a reading; the answers to a row."""
     cdef Slot* total = <Slot*> out if self.as_is else self.reading + self.p.width + self.answers
@@ -80,10 +58,7 @@ cdef inline int slide_plain(Ingesting self, const double* values, int64_t time, 
             out[k] = of_nothing(o[k].kind)
         return 0
     for k in range(0 if self.as_is else self.answers):
-        if is_slot(o[k].kind):
-            out[k] = total[o[k].slot].f
-        else:
-            out[k] = in_column(o[k].kind, exact_answer(o + k, total, self.engine.tail - self.engine.head))
+        out[k] = in_column(o[k].kind, exact_answer(o + k, total, self.engine.tail - self.engine.head))
     return 0
 
 
@@ -96,16 +71,6 @@ cdef int slide_into_row(Ingesting self, const double* values, int64_t time, doub
     slide_plain(self, values, time, row)
     to_columns(self, out, i)
     return 0
-
-
-cdef inline void answer_sorted(Ingesting self, double** out, int64_t i) noexcept nogil:
-    """The answers as they are now to row i of the columns."""
-    cdef const Slot* total = self.sorted.total() if self.as_is else NULL
-    if total != NULL:
-        out[0][i] = total.f
-        return
-    self.answer_row(<double*> (self.reading + self.p.width))
-    to_columns(self, out, i)
 
 
 cdef inline void to_columns(Ingesting self, double** out, int64_t i) noexcept nogil:

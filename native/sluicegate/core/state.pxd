@@ -55,7 +55,7 @@ cdef class State:
     cdef bint centered
     cdef bint centers_itself  # on the first reading
     cdef Slot* reading  # lifted; behind it a row of answers and, where leaves are single readings, a total
-    cdef Slot* seen  # room for what answers of a run look at: three partials; NULL: not needed yet
+    cdef Slot* seen  # room for the total of a part of the window; NULL: not needed yet
     cdef double* row
     cdef Oldest known
     cdef readonly int64_t accepted

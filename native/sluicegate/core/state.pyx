@@ -27,7 +27,6 @@ cdef class State:
     def __dealloc__(self):
         free_extra(self.p.extra, self.p.steps)
         free(self.p.step)
-        free(self.p.fold)
         free(self.outputs)
         free(self.center)
         free(self.row)
@@ -39,7 +38,6 @@ cdef class State:
 
     cdef int allocate(self) except -1:
         self.p.step = <Step*> calloc(self.p.steps, sizeof(Step))
-        self.p.fold = <Step*> calloc(self.p.steps, sizeof(Step))
         self.outputs = <Output*> calloc(self.answers, sizeof(Output))
         self.center = <double*> calloc(self.p.dimensions, sizeof(double))
         self.row = <double*> calloc(self.p.dimensions, sizeof(double))
@@ -49,7 +47,7 @@ cdef class State:
             if self.times == NULL:
                 raise MemoryError("window: no memory for its times")
             begin_times(self.times)
-        if not (self.p.step and self.p.fold and self.outputs and self.center and self.row and self.reading):
+        if not (self.p.step and self.outputs and self.center and self.row and self.reading):
             raise MemoryError(f"window: no memory for partials of {self.p.width} slots")
         return 0
 
@@ -105,13 +103,8 @@ cdef class State:
 
         What left early as irrelevant still blocks, as it would in the whole window, a FIFO, what is behind it.
         """
-        cdef int64_t over
-        if self.hop > 1:
-            over = last % self.hop
-            last -= over + self.hop if over < 0 else over
-        if self.policy == BY_TIME and self.up_to.held > last - self.value:
-            return NOTHING_LEAVES
-        return last - self.value
+        cdef int64_t cutoff = self.time_cutoff_at(last)
+        return NOTHING_LEAVES if self.policy == BY_TIME and self.up_to.held > cutoff else cutoff
 
     cdef int64_t end_of_oldest(self) noexcept nogil:
         """The ordinal after the oldest leaf's last reading; a closed leaf is looked at once."""

@@ -14,7 +14,7 @@ from libc.stdint cimport int64_t, uint16_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcmp, memmove, memset
 
-from sluicegate.engines.base cimport Engine, Leaves, ask, block_of_one
+from sluicegate.engines.base cimport Engine, Leaves, ask, slide_any
 from sluicegate.memory.chunks cimport (
     Pool, Queue, at, clear, drop, give_back, has_room, held, release, reserve, ring_bytes, shape_by,
 )
@@ -101,7 +101,7 @@ cdef class AmtaBuckets(Engine):
     cdef int setup(self, Program* p, int64_t limit) except -1:
         """Nothing is allocated before the first bucket."""
         cdef int shift = 7
-        self.p, self.slide_by = p, block_of_one
+        self.p, self.slide_by = p, slide_any
         while shift > 2 and (p.width << shift) > LONGEST_CHUNK:
             shift -= 1
         shape_by(&self.pool, p.width, 2, shift, limit == 0 or limit > LARGE_LIMIT)
@@ -193,16 +193,6 @@ cdef class AmtaBuckets(Engine):
 
     cdef const Slot* rest(self) noexcept nogil:
         return rest_of(self, any_op)
-
-    cdef bint around(self, const Slot** left, const Slot** top, const Slot** base) noexcept nogil:
-        if self.tail - self.head < 2:
-            return False
-        if self.depth == 1:  # a pair: the newest leaf is part of the leftmost tree
-            left[0], top[0], base[0] = self.leaf(self.head), NULL, NULL
-            return True
-        left[0], top[0] = self.left, self.stack + (self.stacked - 1) * self.p.width if self.stacked else NULL
-        base[0] = self.base_of_right if self.has_base else NULL
-        return True
 
     cdef Slot* leaf(self, int64_t index) noexcept nogil:
         return leaf_at(self, index)

@@ -30,7 +30,7 @@ cdef class Engine:
     cdef int64_t tail
     # a partial could not be had from a store: what leaf, total and rest give is not to be believed
     cdef readonly bint faulted
-    cdef Slide slide_by  # one reading; a function, found without a table: a block of one until an engine sets its own
+    cdef Slide slide_by  # one reading; a function, found without a table: `slide_any` until an engine sets its own
     cdef Slot* spare  # the results of total, rest and bulk: five partials
 
     cdef int setup(self, Program* p, int64_t limit) except -1
@@ -41,9 +41,6 @@ cdef class Engine:
     cdef void touched(self) noexcept nogil  # the caller has changed the newest leaf
     cdef void pop(self) noexcept nogil  # evicts the oldest leaf
     cdef void pop_to(self, int64_t head) noexcept nogil  # evicts the leaves before `head`, at most the tail
-    # where readings join the newest leaf: total = left ⊕ (base ⊕ newest), rest = top ⊕ (base ⊕ newest), NULL: nothing
-    # there; valid until the window changes otherwise. False: this engine cannot say, or the newest is the only leaf
-    cdef bint around(self, const Slot** left, const Slot** top, const Slot** base) noexcept nogil
     cdef int run(self, const Block* block) except -1 nogil  # push, pop_to and total for each reading; the same bits
     # whether a batch's results may come from the readings themselves (rolling/); then: of n readings, the first of
     # which is leaf `tail`, the last but not the first after which nothing of what was before it is in any bit of the
@@ -70,4 +67,4 @@ cdef class Engine:
 # whether the prefix that leaves so far (at spare[2], where `started`) and one node more leave; then that is the prefix.
 # −1: as `Leaves`, or a partial could not be had
 cdef int ask(Engine self, bint started, const Slot* node, Leaves leaves, void* context) noexcept nogil
-cdef int block_of_one(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil  # a Slide for any engine
+cdef int slide_any(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil  # a Slide for any engine

@@ -16,7 +16,7 @@ cdef class Engine:
         self.p = p
         self.head = self.tail = 0
         self.faulted = False
-        self.slide_by = block_of_one
+        self.slide_by = slide_any
         self.spare = <Slot*> calloc(5 * p.width, sizeof(Slot))
         if self.spare == NULL:
             raise MemoryError(f"engine: no memory for 5 partials of {p.width} slots")
@@ -45,13 +45,11 @@ cdef class Engine:
     cdef int run(self, const Block* block) except -1 nogil:
         """Default: reading by reading."""
         cdef int64_t i
-        cdef const Slot* total
+        cdef int w = self.p.width
         for i in range(block.n):
-            self.push(block.leaves + i * self.p.width)
-            self.pop_to(block.heads[i])
-            total = self.total() if block.totals != NULL else NULL
-            if total != NULL:
-                copy(self.p, block.totals + i * self.p.width, total)
+            self.slide_by(
+                self, block.leaves + i * w, block.heads[i], block.totals + i * w if block.totals != NULL else NULL
+            )
         return 0
 
     cdef bint rolls(self) noexcept nogil:
@@ -91,9 +89,6 @@ cdef class Engine:
     cdef void copy_leaves(self, Slot* out) noexcept nogil:
         pass
 
-    cdef bint around(self, const Slot** left, const Slot** top, const Slot** base) noexcept nogil:
-        return False
-
     cdef int64_t bytes(self) noexcept nogil:
         return 5 * self.p.width * <int64_t> sizeof(Slot)
 
@@ -126,9 +121,11 @@ cdef int ask(Engine self, bint started, const Slot* node, Leaves leaves, void* c
     return answer
 
 
-cdef int block_of_one(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
-    """Default: a block of one."""
-    cdef Block block
-    block.n, block.leaves, block.heads, block.totals = 1, leaf, &head, out
-    self.run(&block)
+cdef int slide_any(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    cdef const Slot* total
+    self.push(leaf)
+    self.pop_to(head)
+    total = self.total() if out != NULL else NULL
+    if total != NULL:
+        copy(self.p, out, total)
     return self.head < self.tail

@@ -74,13 +74,3 @@ cdef class Fiba(Engine):
     cdef void repair_left(self, Node* top) noexcept nogil
     cdef const Slot* total_from(self, int skipped, Slot* out) noexcept nogil
     cdef Node* find(self, int64_t index) noexcept nogil
-
-
-cdef inline int64_t oldest_time(Fiba self) noexcept nogil:
-    """Of a tree that is not empty."""
-    return self.left.times[self.start]
-
-
-cdef inline int64_t newest_time(Fiba self) noexcept nogil:
-    """The same."""
-    return self.right.times[self.right.n - 1]

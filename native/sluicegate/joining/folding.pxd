@@ -5,10 +5,11 @@ The readings follow all that the partial holds, and their times do not go back a
 
 from libc.stdint cimport int64_t
 
+from sluicegate.histograms._statistics cimport Moments, c_merge
 from sluicegate.partials.wide cimport BINS, fold_bins
 from sluicegate.partials.program cimport (
     COUNT, FIRST, H_T_LAST, HIGH, LAST, LOW, MOMENTS, O_FIRST, ORDERED, PREFIX, SAMPLE, T_FIRST, T_LAST, WIDE, Program,
-    Slot, combine_steps, fold_extreme, fold_more, greatest, least, lift,
+    Slot, combine_more, combine_steps, greatest, least, lift, lift_more,
 )
 
 ctypedef struct Run:
@@ -32,6 +33,30 @@ cdef inline void fold_prefix(const Run* r, Slot* s, const double* x, int step, d
         high = greatest(high, total)
         total += x[i * step] - center
     s[0].f, s[1].f, s[2].f = total, low, high
+
+
+cdef inline void fold_extreme(Slot* s, bint wins, double x, int64_t time, int64_t ordinal) noexcept nogil:
+    if wins:
+        s[0].f = x
+        s[1].i = time
+        s[2].i = time
+        s[3].i = ordinal
+        s[4].i = ordinal
+    elif s[0].f == x:
+        if time < s[1].i:
+            s[1].i = time
+        if time > s[2].i:
+            s[2].i = time
+        s[4].i = ordinal
+
+
+cdef inline void fold_more(int op, Slot* s, double x, double center) noexcept nogil:
+    cdef Slot reading[3]
+    lift_more(op, reading, x, center)
+    if op == MOMENTS:
+        c_merge(<Moments*> s, <const Moments*> reading)
+    else:
+        combine_more(op, s, s, reading)
 
 
 cdef inline void fold_run_extreme(const Run* r, Slot* s, const double* x, int step, bint low) noexcept nogil:

@@ -11,7 +11,7 @@ from sluicegate.joining.buckets cimport Buckets
 from sluicegate.engines.tree.pairs cimport NEWEST, OLDEST
 from sluicegate.engines.tree.staged cimport FORWARD, JOIN, OPEN, Staged
 from sluicegate.joining.folding cimport Run, fold_run
-from sluicegate.partials.program cimport H_COUNT, H_O_FIRST, H_T_FIRST, H_T_LAST, Slot, fold, lift
+from sluicegate.partials.program cimport H_COUNT, H_O_FIRST, H_T_FIRST, H_T_LAST, Slot, lift
 
 
 cdef int place(State s, const double* values, int64_t time) except -1 nogil:
@@ -28,7 +28,8 @@ cdef inline int place_in(State s, Buckets b, const double* values, int64_t time)
     while True:
         joined = s.engine.head < s.engine.tail and joins(s, b, values, time)
         if joined:
-            join(s, b, values, time)
+            lift_reading(s, b, values, time)
+            s.engine.join(s.reading)
         elif b.limit == 0 or s.engine.tail - s.engine.head < b.limit:
             lift_reading(s, b, values, time)
             s.engine.push(s.reading)
@@ -45,16 +46,6 @@ cdef inline void lift_reading(State s, Buckets b, const double* values, int64_t 
     lift(&s.p, s.reading, values, time, s.accepted, s.center)
     if b.rules is not None and b.rules.sampling:
         b.carry_sample(s.reading)
-
-
-cdef inline void join(State s, Buckets b, const double* values, int64_t time) noexcept nogil:
-    """Fold the reading into the newest bucket: in place, unless it carries a sample."""
-    if s.p.folds < 0 or (b.rules is not None and b.rules.sampling):
-        lift_reading(s, b, values, time)
-        s.engine.join(s.reading)
-        return
-    fold(&s.p, s.engine.leaf(s.engine.tail - 1), values, time, s.accepted, s.center)
-    s.engine.touched()
 
 
 cdef inline bint joins(State s, Buckets b, const double* values, int64_t time) noexcept nogil:
@@ -227,14 +218,9 @@ cdef int evict_level(State s, int64_t left) except -1 nogil:
 cdef int stage(State s, Staged staged, const double* values, int64_t time) except -1 nogil:
     """The newest bucket takes the reading that hides it; else the reading is staged, after room was made."""
     cdef bint joined = staged.takes(values, time)
-    if joined and s.p.folds >= 0:
-        fold(&s.p, staged.at(staged.top - 1), values, time, s.accepted, s.center)
-        staged.touched()
-    else:
-        lift(&s.p, s.reading, values, time, s.accepted, s.center)
-        if joined:
-            staged.join(s.reading)
+    lift(&s.p, s.reading, values, time, s.accepted, s.center)
     if joined:
+        staged.join(s.reading)
         collapse(s, staged)
     else:
         if staged.staged() == staged.most:

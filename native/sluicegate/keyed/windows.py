@@ -142,7 +142,7 @@ class KeyedWindows:
         if times is None and self._timed:
             raise InputError("times: missing; argmin and argmax are times")
         if times is not None:
-            times, _ = flat_times(times, count)
+            times = flat_times(times, count)
         elif self._definition.by_time or self._definition.age or self._definition.shared:
             raise InputError("times: missing; a window by time, an age and a shared clock need them")
         if isinstance(keys, list | tuple):
@@ -176,7 +176,7 @@ class KeyedWindows:
         """
         if not (self._definition.by_time or self._definition.age):
             raise InputError("advance: a window by count has no time; use policy=sg.policies.time(…), or an age")
-        self._core.advance(flat_times([time], 1)[0][0])
+        self._core.advance(flat_times([time], 1)[0])
 
     @_alone
     def query(self, key: Key, *, bounds: bool = False) -> Any:

@@ -99,8 +99,6 @@ cdef void clear_times(Times* t) noexcept nogil  # none again
 cdef void release_times(Times* t) noexcept nogil
 # of the next n leaves, or anew from there; −1: no memory
 cdef int keep(Times* t, int64_t index, const int64_t* times, int64_t n) noexcept nogil
-# the same: first, first + step …
-cdef int keep_even(Times* t, int64_t index, uint64_t first, uint64_t step, int64_t n) noexcept nogil
 # the times of n leaves, one after the other
 cdef void copy_out(const Times* t, int64_t* out, int64_t index, int64_t n) noexcept nogil
 cdef void give_back_times(Times* t, int64_t chunks) noexcept nogil  # returns at most so many chunks to the system

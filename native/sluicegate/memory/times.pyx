@@ -65,26 +65,6 @@ cdef inline void start_at(Times* t, int64_t index) noexcept nogil:
         t.start, t.opened = index, index >> BLOCK_BITS
 
 
-cdef int keep_even(Times* t, int64_t index, uint64_t first, uint64_t step, int64_t n) noexcept nogil:
-    cdef uint64_t times[BLOCK]
-    cdef int64_t k, block
-    cdef Stretch* s
-    start_at(t, index)
-    while n > 0:
-        k, block = min(left_in_block(index), n), index >> BLOCK_BITS
-        if index > t.start and index & (BLOCK - 1):
-            times_from_step(times, k, first, step)
-            if keep_in_block(t, index, times, k) < 0:
-                return -1
-        else:
-            if open_block(t, block) < 0:
-                return -1
-            s = stretch_of(t, index)
-            s.step, s.first = step, first - <uint64_t> (index & (BLOCK - 1)) * step
-        first, index, n = first + <uint64_t> k * step, index + k, n - k
-    return 0
-
-
 cdef int keep(Times* t, int64_t index, const int64_t* times, int64_t n) noexcept nogil:
     cdef int64_t i = 0, k
     start_at(t, index)

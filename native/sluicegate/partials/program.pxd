@@ -1,8 +1,8 @@
 """What a partial is in compiled code, and the operation on it: a small program of components over 8-byte slots.
 
 `combine(p, out, a, b)`: a's readings precede b's; `out` may be a or b. It is associative up to rounding, and neither
-allocates nor needs the GIL. The twin is sluicegate.reference.program (of buckets tests/native/twins/program.py); the numbers of the operations are
-sluicegate.monoids.layout.Op.
+allocates nor needs the GIL. The twin is sluicegate.reference.program (of buckets
+tests/native/twins/program.py); the numbers of the operations are sluicegate.monoids.layout.Op.
 """
 
 from libc.math cimport INFINITY, log
@@ -23,8 +23,6 @@ ctypedef struct Program:
     int dimensions
     int alone  # the operation of a partial of one slot, −1 where there are more
     Step* step
-    int folds  # steps of `fold`; −1 where a component asks for the long way
-    Step* fold
     Extra* extra  # one a step, NULL where no component has options of its own
 
 cdef enum:  # sluicegate.monoids.layout.Op
@@ -138,64 +136,6 @@ cdef inline void lift_more(int op, Slot* s, double x, double center) noexcept no
 cdef inline double log_of(double center) noexcept nogil:
     """Where logarithms are taken around: 0 for a center that has none."""
     return log(center) if center > 0.0 else 0.0
-
-
-cdef inline void fold_extreme(Slot* s, bint wins, double x, int64_t time, int64_t ordinal) noexcept nogil:
-    if wins:
-        s[0].f = x
-        s[1].i = time
-        s[2].i = time
-        s[3].i = ordinal
-        s[4].i = ordinal
-    elif s[0].f == x:
-        if time < s[1].i:
-            s[1].i = time
-        if time > s[2].i:
-            s[2].i = time
-        s[4].i = ordinal
-
-
-cdef inline void fold(
-    const Program* p, Slot* o, const double* values, int64_t time, int64_t ordinal, const double* centers
-) noexcept nogil:
-    """What combine(o, o, lift(reading)) gives for a bucket's partial, to the bit, where p.folds ≥ 0 and no sample
-    rides."""
-    cdef int k, op
-    cdef double x, total
-    cdef Slot* s
-    if time < o[H_T_LAST].i:
-        o[H_ORDERED].i = 0
-        if time < o[H_T_FIRST].i:
-            o[H_T_FIRST].i = time
-    else:
-        o[H_T_LAST].i = time
-    o[H_COUNT].i += 1
-    for k in range(p.folds):
-        op = p.fold[k].op
-        s = o + p.fold[k].slot
-        x = values[p.fold[k].dimension]
-        if op == PREFIX:
-            total = s[0].f
-            s[1].f = least(s[1].f, total)
-            s[2].f = greatest(s[2].f, total)
-            s[0].f = total + (x - centers[p.fold[k].dimension])
-        elif op == LOW:
-            fold_extreme(s, x < s[0].f, x, time, ordinal)
-        elif op == HIGH:
-            fold_extreme(s, x > s[0].f, x, time, ordinal)
-        elif op == LAST:
-            s[0].f = x
-        else:
-            fold_more(op, s, x, centers[p.fold[k].dimension])
-
-
-cdef inline void fold_more(int op, Slot* s, double x, double center) noexcept nogil:
-    cdef Slot reading[3]
-    lift_more(op, reading, x, center)
-    if op == MOMENTS:
-        c_merge(<Moments*> s, <const Moments*> reading)
-    else:
-        combine_more(op, s, s, reading)
 
 
 cdef inline void combine_arg(Slot* o, const Slot* a, const Slot* b, bint b_wins) noexcept nogil:

@@ -191,9 +191,8 @@ class StoredCore:
 
     @alone
     def insert_many(
-        self, values: memoryview[float], times: memoryview[int] | None, count: int, out: list[array[float]] | None,
-        step: int = -1,
-    ) -> None:  # fmt: skip
+        self, values: memoryview[float], times: memoryview[int] | None, count: int, out: list[array[float]] | None
+    ) -> None:
         """Take a batch. Raises StoreError: then the readings up to `accepted` are in, and have no results here.
 
         Raises InputError, before any reading enters, for a late one where single readings are stored by time.
@@ -210,7 +209,7 @@ class StoredCore:
                 self._mend()
                 self._core.insert_many(
                     values[begin * dimensions : end * dimensions], None if times is None else times[begin:end],
-                    end - begin, None if columns is None else [column[begin:end] for column in columns], step,
+                    end - begin, None if columns is None else [column[begin:end] for column in columns],
                 )  # fmt: skip
                 self._mend()
                 if out is not None and self._engine.failures > failures:  # some of its results could not be had

@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from sluicegate.core import even_step, first_late, first_not_positive, first_refused
+from sluicegate.core import first_late, first_not_positive, first_refused
 from sluicegate.errors import InputError
 from sluicegate.monoids.layout import Layout
 
@@ -23,11 +23,10 @@ class Values(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Values and, where given, the times of a batch; how far apart they are where all are as far, else −1."""
+    """Values and, where given, the times of a batch."""
 
     values: Values
     times: memoryview[int] | None
-    step: int = -1
 
     def rows(self, ordinal: int) -> Iterator[tuple[tuple[float, ...], int]]:
         """Each reading's values and time; without times its ordinal, counted from `ordinal`."""
@@ -71,11 +70,8 @@ def refuse_not_positive(values: Values, layout: Layout) -> None:
             )
 
 
-def flat_times(times: Any, count: int) -> tuple[memoryview[int], int]:
-    """View int64 times as one run, and say their step where they are even (else −1).
-
-    Raises InputError for another type, length, or a time beyond ±2^61.
-    """
+def flat_times(times: Any, count: int) -> memoryview[int]:
+    """View int64 times as one run. Raises InputError for another type, length, or a time beyond ±2^61."""
     view = _view(times, "q", "times")
     if view.format not in _LONGS or view.itemsize != 8:
         raise InputError(
@@ -86,11 +82,10 @@ def flat_times(times: Any, count: int) -> tuple[memoryview[int], int]:
     if len(view) != count:
         raise InputError(f"times: {len(view)} of them for {count} readings; expected one each")
     flat: memoryview[int] = view.cast("B").cast("q") if count else memoryview(array("q"))
-    step = even_step(flat)
-    late = first_late(flat) if step < 0 else -1
+    late = first_late(flat)
     if late >= 0:
         raise InputError(f"times[{late}]: {flat[late]}, expected microseconds within ±2^61; nothing was inserted")
-    return flat, step
+    return flat
 
 
 def _view(given: Any, code: str, name: str) -> memoryview[Any]:

@@ -124,7 +124,7 @@ class Ingest(Queries):
         refuse_not_positive(flat, self._layout)
         if times is None:
             self._ordinal()
-        batch = Batch(flat, *((None, -1) if times is None else flat_times(times, flat.readings)))
+        batch = Batch(flat, None if times is None else flat_times(times, flat.readings))
         if bounds or (results and self._withheld):
             bounded = self._insert_bounded(batch)
             return bounded if bounds else {name: column.value for name, column in bounded.items()}
@@ -132,7 +132,7 @@ class Ingest(Queries):
         if isinstance(self._policy, Custom):
             self._insert_each(batch, columns, self._policy)
         elif flat.readings:
-            self._core.insert_many(batch.values.view, batch.times, flat.readings, columns, batch.step)
+            self._core.insert_many(batch.values.view, batch.times, flat.readings, columns)
         return None if columns is None else self._layout.numbers(columns)
 
     def _insert_bounded(self, batch: Batch) -> dict[str, BoundedColumn]:
@@ -143,7 +143,7 @@ class Ingest(Queries):
         columns = [_column(size) for _ in range(3 * len(layout.names))]
         if not isinstance(self._policy, Custom) and getattr(self._core, "bounds_in_batches", False):
             if size:
-                self._core.insert_many(batch.values.view, batch.times, size, columns, batch.step)
+                self._core.insert_many(batch.values.view, batch.times, size, columns)
         else:
             self._bound_each(batch, columns)
         n, limit = len(layout.names), self._histograms.sum_like

@@ -16,8 +16,8 @@ from test_runs import EACH
 import sluicegate as sg
 from sluicegate.errors import BoundsError, InputError
 
-#: Those whose intervals are compiled, and which a run answers without touching the tree.
-SWIFT = {
+#: Those whose intervals are compiled.
+COMPILED = {
     "count": sg.count(), "sum": sg.sum(), "mean": sg.mean(), "min": sg.min(), "max": sg.max(), "first": sg.first(),
     "last": sg.last(), "range": sg.range(),
 }  # fmt: skip
@@ -40,7 +40,7 @@ def same(found: float, expected: float) -> bool:
 def test_each_result_and_interval_is_that_of_the_reading_alone(composition: str, engine: str) -> None:
     """Random batches over every shape and clock: values, and now and then intervals, against single inserts."""
     policy, histograms = EACH[composition]
-    aggregates = {policy.up_to: SWIFT[policy.up_to]} if policy.up_to else SWIFT
+    aggregates = {policy.up_to: COMPILED[policy.up_to]} if policy.up_to else COMPILED
     rng = random.Random(composition)
     for clock in CLOCKS:
         plain, bounded, single = (
@@ -113,13 +113,13 @@ def test_a_rule_of_ones_own_and_an_exact_window() -> None:
     plain = sg.policies.custom(lambda total, old: total.count - old.count >= 40)
     values = [float(i * 7919 % 101) for i in range(300)]
     for policy, histograms in ((declared, [sg.Constrained(6)]), (sg.policies.count(40), [])):
-        batch, single = (sg.Window(SWIFT, policy=policy, histograms=histograms) for _ in range(2))
+        batch, single = (sg.Window(COMPILED, policy=policy, histograms=histograms) for _ in range(2))
         columns = batch.insert_many(values, bounds=True)
         for i, x in enumerate(values):
             single.insert(x)
             for name, answer in single.query(bounds=True).items():
                 assert [each[i] for each in columns[name]] == [number(end) for end in answer[:3]]
-    window = sg.Window(SWIFT, policy=plain, histograms=[sg.Constrained(6)])
+    window = sg.Window(COMPILED, policy=plain, histograms=[sg.Constrained(6)])
     with pytest.raises(BoundsError, match="monotone"):
         window.insert_many(values, bounds=True)
     assert window.accepted == 0
@@ -164,7 +164,7 @@ def test_a_rule_that_says_how_long_nothing_leaves(histograms: list[Any]) -> None
     values = [rng.gauss(20, 3) for _ in range(6000)]
     told, asked = Tumbler(), Tumbler()
     quick, plain = (
-        sg.Window(SWIFT, policy=each.policy(says), histograms=histograms)
+        sg.Window(COMPILED, policy=each.policy(says), histograms=histograms)
         for each, says in ((told, True), (asked, False))
     )
     for at in range(0, 6000, 750):
@@ -178,7 +178,7 @@ def test_a_rule_that_says_how_long_nothing_leaves(histograms: list[Any]) -> None
             elif not histograms:
                 assert {name: column[i] for name, column in columns.items()} == plain.query()
         assert quick.snapshot() == plain.snapshot()
-        restored = sg.Window.restore(quick.snapshot(), SWIFT, policy=told.policy(True), histograms=histograms)
+        restored = sg.Window.restore(quick.snapshot(), COMPILED, policy=told.policy(True), histograms=histograms)
         restored.insert(1.0)  # a window that was stored asks anew
         assert restored.accepted == at + 751
     assert asked.asked > 6000

@@ -8,10 +8,9 @@ from array import array
 from collections.abc import Iterator
 
 import pytest
-from twins import checks
 
 import sluicegate as sg
-from sluicegate.core import LATEST, Core, even_step, first_late
+from sluicegate.core import Core
 
 BLOCK = 128
 
@@ -104,28 +103,3 @@ def test_even_times_take_a_quarter_of_a_byte_and_others_four() -> None:
     rng, n = random.Random(1), 1 << 17
     assert bytes_by_time(array("q", range(0, 1_000 * n, 1_000))) < 0.3
     assert bytes_by_time(array("q", (1_000 * i + rng.randrange(900) for i in range(n)))) < 4.8
-
-
-@pytest.mark.parametrize("count", [2, 3, 512, 513, 514, 2_000])
-@pytest.mark.parametrize("step", [0, 1, 1_000, -1])
-def test_what_is_even_is_said_so(count: int, step: int) -> None:
-    """With its step, and by the twin too; one time that differs anywhere and it is not."""
-    times = array("q", (7 + step * i for i in range(count)))
-    assert even_step(memoryview(times)) == checks.even_step(memoryview(times)) == (step if step >= 0 else -1)
-    for place in {0, 1, count // 2, count - 1} if count > 2 else ():
-        times[place] += 1
-        assert even_step(memoryview(times)) == checks.even_step(memoryview(times)) == -1
-        times[place] -= 1
-
-
-FAR = [
-    [], [5], [-LATEST - 1, -LATEST], [LATEST, LATEST + 1], [-(2**63), 2**62, 2**62], [0, 2**62, -(2**63), -(2**62), 0],
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("times", FAR)
-def test_what_may_not_enter_is_not_called_even(times: list[int]) -> None:
-    """Also where the step goes round an int64."""
-    view = memoryview(array("q", times))
-    assert even_step(view) == checks.even_step(view) == -1
-    assert len(times) < 2 or first_late(view) >= 0

@@ -23,14 +23,6 @@ def first_late(times: memoryview[int]) -> int:
     return next((i for i, time in enumerate(times) if not -LATEST <= time <= LATEST), -1)
 
 
-def even_step(times: memoryview[int]) -> int:
-    """How far apart the times are where each is as far after the one before it, and all may enter; else −1."""
-    if len(times) < 2 or times[1] < times[0] or first_late(times) >= 0:
-        return -1
-    step = times[1] - times[0]
-    return step if all(times[i] - times[i - 1] == step for i in range(1, len(times))) else -1
-
-
 def withhold(value: array[float], low: array[float], high: array[float], error: float, atol: float) -> None:
     """NaN in place of each value that is not certainly within error · |exact| + atol of an exact one in low … high."""
     for i, x in enumerate(value):

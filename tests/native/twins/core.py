@@ -110,11 +110,11 @@ class Core(Bucketing):
             self._carry(self._rules, reading)
         return reading
 
-    def insert_many(self, values: Any, times: Any, count: int, out: Any, step: int = -1) -> None:
+    def insert_many(self, values: Any, times: Any, count: int, out: Any) -> None:
         """Take a batch of readings in a flat buffer; each result column gets one value a reading."""
         if times is not None:
             self.refuse_late(times)
-        super().insert_many(values, times, count, out, step)
+        super().insert_many(values, times, count, out)
 
     # event time
 

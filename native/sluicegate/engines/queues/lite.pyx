@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
-from sluicegate.engines.base cimport Block, Slide, block_of_one
+from sluicegate.engines.base cimport Slide, slide_any
 from sluicegate.memory.chunks cimport Pool, Queue, at, clear, held, release, reserve, ring_bytes, shape
 from sluicegate.partials.kernels cimport kernel_of
 from sluicegate.partials.program cimport Program, Slot
@@ -32,17 +32,7 @@ cdef class Lite(Queued):
         return 0
 
     cdef Slide slide_of(self) noexcept:
-        return block_of_one
-
-    cdef int run(self, const Block* block) except -1 nogil:
-        """Reading by reading, with the operator in the code."""
-        cdef int64_t i
-        cdef int w = self.p.width
-        for i in range(block.n):
-            self.slide_by(
-                self, block.leaves + i * w, block.heads[i], block.totals + i * w if block.totals != NULL else NULL
-            )
-        return 0
+        return slide_any
 
     cdef inline Slot* element(self, int64_t index) noexcept nogil:
         return at(&self.queue, self.stride, index)

@@ -273,12 +273,6 @@ cdef class Pairs(Engine):
         self.rest_known = True
         return out if started else NULL
 
-    cdef bint around(self, const Slot** left, const Slot** top, const Slot** base) noexcept nogil:
-        if self.root == NULL:
-            return False
-        left[0], top[0], base[0] = self.all(self.root), self.closed_rest(), NULL
-        return True
-
     cdef Slot* leaf(self, int64_t index) noexcept nogil:
         return self.partial(self.find(index))
 

@@ -67,7 +67,6 @@ cdef class Staged(Engine):
     cdef void split(self, int64_t pivot) noexcept nogil
     cdef void changed(self) noexcept nogil
     cdef const Slot* back(self) noexcept nogil
-    cdef const Slot* back_to(self, int64_t end) noexcept nogil
     cdef const Slot* front(self) noexcept nogil
     cdef const Slot* front_of_rest(self) noexcept nogil
     cdef const Slot* before(self, const Slot* first, const Slot* second, Slot* out) noexcept nogil

@@ -301,27 +301,15 @@ cdef class Staged(Engine):
 
     # answers
 
-    cdef bint around(self, const Slot** left, const Slot** top, const Slot** base) noexcept nogil:
-        """What `total` and `rest` fold before the newest bucket."""
-        if self.tail - self.head < 2:
-            return False
-        left[0], top[0] = self.front(), self.front_of_rest()
-        base[0] = NULL if self.top - 1 == self.pivot else self.back_to(self.top - 1)
-        return left[0] != NULL
-
-    cdef inline const Slot* back(self) noexcept nogil:
+    cdef const Slot* back(self) noexcept nogil:
         """What the staged buckets from the pivot on fold to."""
-        return self.back_to(self.top)
-
-    cdef const Slot* back_to(self, int64_t end) noexcept nogil:
-        """The same before `end`."""
-        while self.known < end:
+        while self.known < self.top:
             if self.known == self.pivot:
                 copy(self.p, self.fold(self.known), self.at(self.known))
             else:
                 combine(self.p, self.fold(self.known), self.fold(self.known - 1), self.at(self.known))
             self.known += 1
-        return self.fold(end - 1)
+        return self.fold(self.top - 1)
 
     cdef const Slot* before(self, const Slot* first, const Slot* second, Slot* out) noexcept nogil:
         """Both in `out`; either may be missing."""
