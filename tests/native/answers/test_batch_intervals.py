@@ -11,7 +11,7 @@ from itertools import accumulate
 from typing import Any
 
 import pytest
-from test_answered_runs import SWIFT, number, same
+from test_answered_runs import COMPILED, number, same
 from twins import checks as pure
 
 import sluicegate as sg
@@ -58,7 +58,7 @@ def hold_to_the_twin(aggregates: Mapping[str, Any], policy: str, scale: str, ask
 @pytest.mark.parametrize("policy", POLICIES)
 def test_each_interval_of_a_long_run_is_the_twins(policy: str, scale: str) -> None:
     """Buckets of some hundred readings, so that each is cut for as long, down to its last reading."""
-    hold_to_the_twin(SWIFT, policy, scale, lambda i: i % 20 == 0 or i % 500 > 490)
+    hold_to_the_twin(COMPILED, policy, scale, lambda i: i % 20 == 0 or i % 500 > 490)
 
 
 SPREADS = {"variance": sg.variance(), "std": sg.std(ddof=1), "mean": sg.mean()}
