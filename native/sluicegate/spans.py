@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-_UNITS = {
-    "us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "m": 60_000_000,
+UNITS = {
+    "us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "min": 60_000_000,
     "h": 3_600_000_000, "d": 86_400_000_000, "w": 604_800_000_000,
 }  # fmt: skip
 
@@ -15,6 +15,13 @@ def micros(length: object) -> int | None:
     if not isinstance(length, str):
         return length if isinstance(length, int) and not isinstance(length, bool) else None
     match = re.fullmatch(r"\s*(\d{1,19})(\.\d{1,9})?\s*([a-z]+)\s*", length)
-    if match is None or match[3] not in _UNITS:
+    if match is None or match[3] not in UNITS:
         return None
-    return int(match[1]) * _UNITS[match[3]] + round(float(match[2] or 0) * _UNITS[match[3]])
+    return int(match[1]) * UNITS[match[3]] + round(float(match[2] or 0) * UNITS[match[3]])
+
+
+def written(length: int) -> str:
+    """A length as people write it: the largest unit that divides it, as in "90s"; weeks are written in days."""
+    fitting = [unit for unit, size in UNITS.items() if unit not in ("m", "w") and length and length % size == 0]
+    unit = fitting[-1] if fitting else "us"
+    return f"{length // UNITS[unit]}{unit}"

@@ -6,16 +6,8 @@ import re
 from math import inf
 from typing import Any
 
-_TIME = {
-    "us": 1,
-    "ms": 1_000,
-    "s": 1_000_000,
-    "m": 60_000_000,
-    "min": 60_000_000,
-    "h": 3_600_000_000,
-    "d": 86_400_000_000,
-    "w": 604_800_000_000,
-}
+from sluicegate.spans import UNITS
+
 _SIZE = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _PERCENT = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*%\s*")
 _WRITTEN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
@@ -30,7 +22,7 @@ class Duration(int):
     @classmethod
     def parse(cls, value: Any) -> Duration:
         """Read "24h" and the like, or the number 0; raises ValueError that says what is expected."""
-        return cls(_parse(value, _TIME, 'a length of time such as "500ms", "10s", "24h" or "7d"'))
+        return cls(_parse(value, UNITS, 'a length of time such as "500ms", "10s", "24h" or "7d"'))
 
     @property
     def seconds(self) -> float:
@@ -45,7 +37,7 @@ class Pace(Duration):
     def parse(cls, value: Any) -> Pace:
         """Read "1s" and the like, 0, or "reading"; raises ValueError that says what is expected."""
         expected = 'a length of time such as "500ms" or "10s", or "reading"'
-        return cls(-1) if value == EACH else cls(_parse(value, _TIME, expected))
+        return cls(-1) if value == EACH else cls(_parse(value, UNITS, expected))
 
     @property
     def is_each(self) -> bool:
@@ -118,6 +110,6 @@ def show_duration(microseconds: int) -> str:
 
 def write_duration(microseconds: int) -> str:
     """A length of time as a configuration takes it, to the microsecond: 24h, 90s, 7d."""
-    exact = [(length, unit) for unit, length in _TIME.items() if microseconds % length == 0 and unit not in ("m", "w")]
+    exact = [(length, unit) for unit, length in UNITS.items() if microseconds % length == 0 and unit not in ("m", "w")]
     length, unit = max(each for each in exact if each[1] != "d" or microseconds > each[0])
     return f"{microseconds // length}{unit}"

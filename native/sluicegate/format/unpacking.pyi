@@ -1,11 +1,12 @@
 from array import array
-from typing import Any
+from typing import Any, final
 
 INT_NAMES: tuple[str, ...]
 FLOAT_NAMES: tuple[str, ...]
 
 class PackingError(ValueError): ...
 
+@final
 class Reader:
     def __init__(self, data: bytes) -> None: ...
     def take(self, n: int) -> bytes: ...

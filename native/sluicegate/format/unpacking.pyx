@@ -1,16 +1,17 @@
 """Reads the columns of a payload (format.md, "Columns" and "Payload"), and refuses what is none with its reason.
 
-Integers wrap around at 64 bits, as the format says. Nothing is allocated before the bytes at hand were compared with
-the length that is stated. By definition: tests/native/format/unpacking_twin.py.
+Integers wrap around at 64 bits, as the format says. How long a column may be is the caller's to bound: one number
+repeated has few bytes. By definition: tests/native/format/unpacking_twin.py.
 """
 
-from array import array as _array
-
+cimport cython
 from cpython cimport array
 from cpython.bytes cimport PyBytes_AS_STRING
 from libc.math cimport INFINITY, NAN, isfinite, isnan
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
+
+from array import array as _array
 
 cdef array.array INTS = _array("q"), FLOATS = _array("d")
 cdef double LARGEST = 2.0**960
@@ -48,6 +49,7 @@ cdef struct Room:
     double* table
 
 
+@cython.final
 cdef class Reader:
     """Takes bytes off the front of a payload."""
 
@@ -73,12 +75,12 @@ cdef class Reader:
             raise PackingError(f"{self._place.size - self._place.at} bytes too many at the end")
 
     cdef int refuse(self) except -1:
-        raise PackingError(f"ends at byte {self._place.size}: {self._place.why.decode()}")
+        raise PackingError(f"at byte {self._place.at} of {self._place.size}: {self._place.why.decode()}")
 
 
 def unpack_ints(Reader reader not None, Py_ssize_t n):
     """A column of n ≥ 1 int64. Raises PackingError."""
-    cdef array.array out = room_for(reader, INTS, n)
+    cdef array.array out = room_for(INTS, n)
     if not ints(&reader._place, n, longs(out)):
         reader.refuse()
     return out
@@ -86,7 +88,7 @@ def unpack_ints(Reader reader not None, Py_ssize_t n):
 
 def unpack_floats(Reader reader not None, Py_ssize_t n):
     """A column of n ≥ 1 finite float64. Raises PackingError."""
-    cdef array.array out = room_for(reader, FLOATS, n), steps = array.clone(INTS, n, zero=False)
+    cdef array.array out = room_for(FLOATS, n), steps = array.clone(INTS, n, zero=False)
     cdef array.array table = array.clone(FLOATS, n, zero=False)
     cdef Room room
     room.steps, room.table = longs(steps), doubles(table)
@@ -130,7 +132,7 @@ def unpack_whole(Reader reader not None, const int64_t[::1] first, const int64_t
     return dict(zip(INT_NAMES, integers)) | dict(zip(FLOAT_NAMES, numbers))
 
 
-cdef array.array room_for(Reader reader, array.array of, Py_ssize_t n):
+cdef array.array room_for(array.array of, Py_ssize_t n):
     """An array of n; the caller bounds n, since a column of one number repeated has few bytes."""
     if n < 1:
         raise PackingError(f"a column of {n} numbers")

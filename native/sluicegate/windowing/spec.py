@@ -14,7 +14,7 @@ from sluicegate import policies
 from sluicegate.checks import MAX_SPAN, is_whole
 from sluicegate.errors import ConfigurationError
 from sluicegate.policies import Count, Delta, Punctuation, Time
-from sluicegate.spans import micros
+from sluicegate.spans import micros, written
 from sluicegate.windowing import calendar, legal, triggers
 from sluicegate.windowing.partitions import PartitionEviction
 from sluicegate.windowing.triggers import CountTrigger, TimeTrigger, Trigger
@@ -128,13 +128,6 @@ class WindowSpec:
         if self.lateness is not None:
             table["lateness"] = written(self.lateness)
         return table | {name: getattr(self, name) for name in ("aligned", "timezone") if getattr(self, name)}
-
-
-def written(length: int) -> str:
-    """A length as people write it: the largest unit that divides it, as in "90s"."""
-    units = (("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1_000))
-    unit, size = next((each for each in units if length % each[1] == 0 and length), ("us", 1))
-    return f"{length // size}{unit}"
 
 
 def length_of(place: str, given: object) -> int:

@@ -43,7 +43,7 @@ REFUSED = [
     (document(replace(stream(6, 12), key=KEY), key=7), "32 lower-case hex"),
     (document(replace(stream(6, 12), key=KEY), codec="columns-3"), "crc32"),
     (document(format=2), "codec"),
-    (document(older_chunk(stream(22, 6, mean=40, at_hand=0.0)), format=2, codec="columns-2"), "ends at byte"),
+    (document(older_chunk(stream(22, 6, mean=40, at_hand=0.0)), format=2, codec="columns-2"), "cut short"),
     (document(stream(22, 6, mean=40, at_hand=0.0), format=1, codec="columns-1"), "bytes too many"),
     (document(format=0), "expected 1"),
     (document(format="1"), "expected 1"),
