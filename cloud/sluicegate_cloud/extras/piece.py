@@ -15,10 +15,9 @@ Placed = tuple[tuple[Candidate, ...], ...]
 class Piece(NamedTuple):
     """`least` to `n` of its readings count (fewer are certain where some may be repeats); parts by place of `asked`.
 
-    `first`: incarnation and ordinal of its first reading, which say what came earlier of equal times. `ordered`: its
-    readings are by time, and those of equal times as they came.
-
-    Where it is asked which reading is first, last or greatest: `record`, or what several offer that are inside.
+    `first`: line (incarnation and key) and ordinal of its first reading, which say what came earlier of equal times.
+    `ordered`: its readings are by time, and those of equal times as they came. Where it is asked which reading is
+    first, last or greatest: `record`, or what several offer that are inside.
     """
 
     t_first: int
@@ -129,17 +128,24 @@ def _before(piece: Piece, other: Piece) -> bool:
 
 
 def in_order(pieces: Sequence[Piece]) -> list[Piece]:
-    """Pieces of one device; those that end where one begins whose readings came earlier are not `ordered`."""
-    begins: dict[int, tuple[str, int]] = {}
-    longer: dict[int, tuple[str, int]] = {}
+    """Pieces of one device; those that end where one begins that may have come earlier are not `ordered`.
+
+    Of one line that is one of lesser ordinals; of another line nobody knows.
+    """
+    begins: dict[int, dict[str, int]] = {}
+    longer: dict[int, dict[str, int]] = {}
     for piece in pieces:
+        line, ordinal = piece.first
         for of in (begins, longer) if piece.t_last > piece.t_first else (begins,):
-            of[piece.t_first] = min(of.get(piece.t_first, piece.first), piece.first)
-    found = []
-    for piece in pieces:
-        earlier = (begins if piece.t_last > piece.t_first else longer).get(piece.t_last, piece.first)
-        found.append(piece._replace(ordered=False) if earlier < piece.first else piece)
-    return found
+            there = of.setdefault(piece.t_first, {})
+            there[line] = min(there.get(line, ordinal), ordinal)
+
+    def may_follow(piece: Piece) -> bool:
+        line, ordinal = piece.first
+        same = (begins if piece.t_last > piece.t_first else longer).get(piece.t_last, {})
+        return same.get(line, ordinal) < ordinal or bool(begins.get(piece.t_last, {}).keys() - {line})
+
+    return [piece._replace(ordered=False) if may_follow(piece) else piece for piece in pieces]
 
 
 def _held(

@@ -139,7 +139,7 @@ def _with_all(asked: Sequence[Asked], long: Longs) -> Callable[[Batches], Iterat
 
 
 def _piece(row: Mapping[str, Any]) -> Piece:
-    times = row["t_first"], row["t_last"], (row["incarnation"], row["first"])
+    times = row["t_first"], row["t_last"], (f"{row['incarnation']} {row['key'] or ''}", row["first"])
     counts = row["n"], row["n"] - row["doubt"], row["low"], row["high"]
     ordered, parts = bool(row["flags"] & ORDERED), tuple(row["parts"])
     if "x_first" not in row:

@@ -145,6 +145,16 @@ def test_of_equal_times_the_later_arrival_holds(late: list[tuple[int, float]], d
     assert not told["time_weighted_mean_exact"]
 
 
+def test_of_two_boards_at_one_time_nobody_knows_which_value_holds() -> None:
+    """Their ordinals are of two lines; either value may hold from there on."""
+    asked = sorted_out(("time_weighted_mean",))[1]
+    one, two = piece([(0, 1.0), (50, 1.0)], asked), piece([(50, 9.0), (90, 9.0)], asked)
+    (share,) = shares([one._replace(first=("a", 0)), two._replace(first=("b", 0))], Grid(1_000, 1), asked)
+    told = answer(share, 0, asked[0])
+    assert (told["time_weighted_mean_low"], told["time_weighted_mean_exact"]) == (1.0, False)
+    assert told["time_weighted_mean_high"] >= (50 + 9 * 40) / 90
+
+
 def test_a_mean_over_time_is_known_to_the_greatest_value_s_rounding() -> None:
     """Values that cancel each other leave a small mean, of which rounding is not small."""
     asked = sorted_out(("time_weighted_mean",))[1]
