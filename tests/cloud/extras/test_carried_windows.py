@@ -212,7 +212,7 @@ def test_a_bucket_that_does_not_carry_it_leaves_no_answer() -> None:
 
 @pytest.mark.parametrize(
     ("names", "reason"),
-    [(("mode",), "choose from"), (("quantiles(7)",), "expected 8"), (("top_k(x)",), "whole numbers"),
+    [(("mode",), "choose from"), (("quantiles(7)",), "from 8 to 4096"), (("top_k(x)",), "whole numbers"),
      (("slope", "slope(1h)"), "twice"), (("quantiles(4096)",), "cannot carry"), (("count_min(1,2,3)",), "options")],
 )  # fmt: skip
 def test_what_cannot_be_answered_is_refused(names: tuple[str, ...], reason: str) -> None:
