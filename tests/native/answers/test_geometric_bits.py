@@ -47,6 +47,7 @@ def test_the_compiled_bits_are_the_twins(engine: str, length: int, monkeypatch: 
 @pytest.mark.parametrize("engine", ["soe", "amta", "two_stacks_lite", "daba_lite"])
 def test_a_caller_in_compiled_code_gets_the_same_bits(engine: str) -> None:
     """One by one through `Core.slide_one`."""
+    pytest.importorskip("Cython", reason="the caller is compiled by the test")
     values = readings(number(1_000, 300))
     values.extend(
         math.exp(x + 0.001 * i) for x in (-708.1, -707.1, 0.0, math.log(2.0**959)) for i in range(number(200, 60))

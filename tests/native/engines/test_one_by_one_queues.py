@@ -107,6 +107,7 @@ def test_one_by_one_is_the_twin_to_the_bit(
 @pytest.mark.parametrize(("engine", "question"), PAIRS)
 def test_a_caller_in_compiled_code_gets_what_slide_gives(engine: str, question: str) -> None:
     """Every row of `Core.slide_one`, and the state after it, by count, by time, hopping, and after evictions."""
+    pytest.importorskip("Cython", reason="the caller is compiled by the test")
     rng = random.Random(f"{engine} {question}")
     for size in (1, 2, 3, 7, 16, 33, 100, 1000):
         for policy in (sg.policies.count(size), sg.policies.count(size, hop=3), sg.policies.time(size)):
@@ -219,6 +220,7 @@ def test_soe_forgets_one_by_one(size: int) -> None:
 @pytest.mark.parametrize("size", [20, 300, 20_000])
 def test_one_by_one_gives_back_what_has_left(engine: str, size: int) -> None:
     """A full window of so many takes no more memory after many turns than after two."""
+    pytest.importorskip("Cython", reason="the caller is compiled by the test")
     window = sg.Window(sg.sum(), policy=sg.policies.count(size), engine=engine)
     found = []
     for readings in (2 * size + 100, 3 * size + 20_000, 20_000):
