@@ -41,6 +41,11 @@ class Unsure:
         """Whether there was a loss."""
         return self._until > 0
 
+    @property
+    def is_open(self) -> bool:
+        """Whether a message without a time may still be a repeat."""
+        return self._left > 0
+
     def after(self, earliest: int) -> int:
         """The first time from `earliest` on of which all that was seen is known, µs."""
         return max(earliest, self._until + 1) if self._timed else earliest

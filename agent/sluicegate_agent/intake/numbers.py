@@ -33,7 +33,7 @@ class Numbers:
         """Take messages of a source until a commit is due; how many: none where the first asks for a closer look."""
         pipeline, taken = self._pipeline, list[Message]()
         bare, clock = pipeline.identities.bare, pipeline.clock
-        if pipeline.guard.is_unset():
+        if pipeline.guard.is_unset() or pipeline.identities.unsure.is_open:
             return 0
         pipeline.identities.know(source, source.topic)
         times, values = array("q"), array("d")

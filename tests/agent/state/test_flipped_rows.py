@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
-from durable_agent import configured
+from durable_agent import NOON, configured
 from flipped import Board, columns, flip
 from thorough import number
 
@@ -77,6 +77,21 @@ def test_a_loss_of_memory_ends() -> None:
         unsure = Unsure(store, 2, 3)
         assert [unsure.doubt(time) for time in (None, 10, 10)] == [0, 1, 0]
         assert unsure.after(0) == 0
+
+
+def test_numbers_after_a_loss_of_memory_are_in_doubt(tmp_path: Path) -> None:
+    """Those that a broker may have on their way, however many are taken together; the next one is new."""
+    door = {"topic": "door", "format": "number", "streams": {"door": ""}}
+    config = configured(tmp_path, window=[], source=[door])
+    with State(config) as state:
+        with state.transaction() as connection:
+            lose_memory(connection, NOON, left=3)
+        pipeline = Pipeline(config, state, lambda: NOON + 1)
+        messages = [Message("door", b"20.5", packet_id, 1) for packet_id in range(1, 6)]
+        taken = 0
+        while taken < len(messages):
+            taken += pipeline.accept_all(messages[taken:])
+        assert (state.counters["accepted"], state.counters["undecidable"]) == (5, 3)
 
 
 def test_a_store_of_before_checksums_opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
