@@ -117,11 +117,13 @@ class Tail:
 
     def _to_end(self) -> None:
         """Read on behind the last line that is there: from the begin each would count twice."""
-        with contextlib.suppress(OSError):
-            data = self._file.read_bytes()
-            offset = data.rfind(b"\n") + 1
+        with contextlib.suppress(OSError), self._file.open("rb") as file:
+            begin = max(0, file.seek(0, os.SEEK_END) - self._most - MARK)
+            file.seek(begin)
+            data = file.read(self._most + MARK)  # a longer line is refused wherever it is begun
+            offset = begin + data.rfind(b"\n") + 1
             self._lost("was read up to a place that a damage of the store took: it is read from its end on")
-            self._place = Place(0, 0, offset, data[max(0, offset - MARK) : offset])
+            self._place = Place(0, 0, offset, data[: offset - begin][-MARK:])
 
     def _open(self, path: Path, offset: int) -> bool:
         try:
