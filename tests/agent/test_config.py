@@ -322,7 +322,10 @@ def test_options_of_an_aggregate_reach_it() -> None:
         ({"aggregate": "rate(soon)"}, "window[1].aggregate = \"rate(soon)\": rate(per='soon'): expected a positive"),
         ({"aggregate": "rate(1s, 2s)"}, 'window[1].aggregate = "rate(1s, 2s)": rate: 2 options, expected a length'),
         ({"aggregate": "top_k"}, 'window[1].aggregate = "top_k": top_k(): expected a whole number'),
-        ({"aggregate": "top_k(9999)"}, 'window[1].aggregate = "top_k(9999)": top_k(k=9999): expected 1 to 256'),
+        (
+            {"aggregate": "top_k(9999)"},
+            'window[1].aggregate = "top_k(9999)": top_k(k=9999): expected a whole number from 1 to 256',
+        ),
         ({"aggregate": "histogram"}, 'window[1].aggregate = "histogram": histogram: 0 edges'),
         ({"aggregate": "histogram(1, x)"}, "window[1].aggregate = \"histogram(1, x)\": histogram: the edge 'x' is no"),
         (

@@ -337,7 +337,7 @@ def test_rows_of_a_commit_that_failed_are_not_sealed(sender: Callable[..., Sende
     one.feed(2)
     one.pipeline.flush()
     one.state.store.connection.execute(
-        "CREATE TRIGGER full BEFORE UPDATE ON stream BEGIN SELECT RAISE(ABORT, 'full'); END"
+        "CREATE TRIGGER full BEFORE INSERT ON stream BEGIN SELECT RAISE(ABORT, 'full'); END"
     )
     with pytest.raises(sqlite3.Error, match="full"):
         one.pipeline.commit()
