@@ -52,11 +52,15 @@ class Outbox:
     """
 
     def __init__(self, connection: sqlite3.Connection, rows_most: int, bytes_most: int) -> None:
+        """Raises sqlite3.DatabaseError for a row of a document that is not as it was written."""
         self.rows_most, self.bytes_most = rows_most, bytes_most
         self.carries: dict[int, tuple[str, ...]] = {}
         self.lanes: dict[int, Lane] = {}
         self.merges = self.singles_dropped = 0
         self.behind = Behind()
+        for row in connection.execute("SELECT * FROM chunk"):
+            if not is_sound_chunk(*row):
+                raise sqlite3.DatabaseError(f"a malformed row in the table chunk: {row[1]} has a wrong checksum")
         self.load(connection)
 
     def load(self, connection: sqlite3.Connection) -> None:
@@ -68,9 +72,6 @@ class Outbox:
             self._lane(stream).append(first, int.from_bytes(n, "little"), length // 16, max(0, record - PACKED))
         for stream, shape in self.behind.load(connection):
             self._lane(stream).append(*shape)
-        for row in connection.execute("SELECT * FROM chunk"):
-            if not is_sound_chunk(*row):
-                raise sqlite3.DatabaseError(f"a malformed row in the table chunk: {row[1]} has a wrong checksum")
         self.load_sealed(connection)
         self._count()
 

