@@ -199,6 +199,12 @@ class Stream:
             self.missing_seen = missing
         self.source, self.changed, self.is_fed_anew = source, True, True
 
+    def owe(self, readings: int) -> None:
+        """So many are lost that no number tells of: the next bucket says so. The tables keep it, not the record."""
+        self.settle()
+        self.owed += readings
+        self.changed = self.is_fed_anew = True
+
     def add(self, value: float, time: int, missing: int, doubt: int = 0) -> None:
         """Fold one finite reading; `missing` is what the source's sequence numbers say is lost so far.
 

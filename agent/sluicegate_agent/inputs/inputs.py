@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
+from sluicegate_agent.config.sources import may_feed
 from sluicegate_agent.messages import Message
 
 if TYPE_CHECKING:
@@ -13,6 +16,7 @@ if TYPE_CHECKING:
     from sluicegate_agent.inputs.standing import StandardInput
     from sluicegate_agent.inputs.tail import Tail
     from sluicegate_agent.pipeline import Pipeline
+    from sluicegate_agent.streams import Stream
 
 
 class Waiter(Protocol):
@@ -41,8 +45,12 @@ class Inputs:
                 from sluicegate_agent.inputs.tail import Tail
 
                 with pipeline.state.transaction():  # which file it is, before any line of it
-                    tail = Tail(connection, source, most, pipeline.note, may_be_lost=self._was_read(source))
+                    tell_lost, was_read = partial(self._lost, source), self._was_read(source)
+                    tail = Tail(connection, source, most, tell_lost, may_be_lost=was_read)
                     tail.save(connection)
+                    for stream in self._fed_by(source):
+                        if stream.owed:
+                            stream.keep(connection)
                 self._tails.append(tail)
                 pipeline.entry.kept.append(tail)
             elif source.input == "stdin":
@@ -58,10 +66,18 @@ class Inputs:
 
     def _was_read(self, source: SourceConfig) -> bool:
         """Whether a source had readings before a damage of the store."""
-        streams = self._pipeline.state.streams
-        return self._pipeline.identities.unsure.is_set and any(
-            streams[name].accepted for name in source.streams if name in streams
-        )
+        return self._pipeline.identities.unsure.is_set and any(each.accepted for each in self._fed_by(source))
+
+    def _fed_by(self, source: SourceConfig) -> Iterator[Stream]:
+        streams = self._pipeline.state.streams.values()
+        return (each for each in streams if each.name in source.streams or may_feed(source, each.name))
+
+    def _lost(self, source: SourceConfig) -> None:
+        """Lines of a file may be lost: one at least is missing in each stream, where no number will say how many."""
+        self._pipeline.note("tail.lost")
+        if source.sequence is None:
+            for stream in self._fed_by(source):
+                stream.owe(1)
 
     def step(self) -> bool:
         """Take what has come, as far as there is room; whether there was anything."""

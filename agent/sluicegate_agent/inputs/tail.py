@@ -32,6 +32,7 @@ LOOKED_EVERY = 1.0
 #: Other files of the folder that are looked at, to find one that was rotated.
 OTHERS = 64
 _HEADER_MOST = 65_536
+_PACKED = (".gz", ".xz", ".bz2", ".zst")
 
 
 class Tail:
@@ -42,15 +43,16 @@ class Tail:
         connection: sqlite3.Connection,
         source: SourceConfig,
         most: int,
-        note: Callable[[str, int], None],
+        tell_lost: Callable[[], None],
         *,
         may_be_lost: bool = False,
     ) -> None:
-        """`most`: bytes of a line. `may_be_lost`: where no place is known, a damage took it: what is there was read.
+        """`most`: bytes of a line. `tell_lost`: lines may be lost that nobody has read.
 
+        `may_be_lost`: where no place is known, a damage took it: what is there was read.
         Raises sqlite3.DatabaseError for a place that is not as it was written.
         """
-        self._source, self._most, self._note = source, most, note
+        self._source, self._most, self._tell_lost = source, most, tell_lost
         self._file = source.file or Path()
         self._is_csv = self._file.suffix == ".csv"
         self._key = f"tail {source.topic}"
@@ -68,7 +70,7 @@ class Tail:
         if not self._place.inode:
             if may_be_lost and found is None:
                 self._to_end()
-            self.changed = self._open(self._file, self._place.offset)
+            self.changed |= self._open(self._file, self._place.offset)
 
     # where to read
 
@@ -82,6 +84,7 @@ class Tail:
         found = next(iter([*same, *copies]), None)
         if found is None:
             self._lost("is not the one that was read, and no other file of its folder is: it is read from its begin")
+            self._place = Place(0, 0, 0, b"")
             return
         self._queue = [] if _identity(found) == _identity(self._file) else self._after(found)
         self._open(found, self._place.offset)
@@ -92,14 +95,14 @@ class Tail:
         newer = [each for each in self._others() if _identity(each) not in mine and _changed(each) >= _changed(path)]
         return [*sorted(newer, key=_changed), self._file]
 
-    def _others(self) -> list[Path]:
+    def _others(self, *, packed: bool = False) -> list[Path]:
         """Files that it may have been renamed to, the newest first; those that are packed cannot be read on."""
         try:
             found = [each for each in self._file.parent.iterdir() if each.name.startswith(self._file.name)]
         except OSError:
             return []
-        plain = [each for each in found if each.suffix not in (".gz", ".xz", ".bz2", ".zst") and each.is_file()]
-        return sorted(plain, key=_changed, reverse=True)[:OTHERS]
+        asked = [each for each in found if (each.suffix in _PACKED) == packed and each.is_file()]
+        return sorted(asked, key=_changed, reverse=True)[:OTHERS]
 
     def _holds_place(self, path: Path) -> bool:
         mark, offset = self._place.mark, self._place.offset
@@ -111,9 +114,9 @@ class Tail:
             return False
 
     def _lost(self, why: str) -> None:
-        self._note("tail.lost", 1)
+        self._tell_lost()
         log.warning("%s %s; lines between may be lost", self._file, why)
-        self._place = Place(0, 0, 0, b"")
+        self.changed = True
 
     def _to_end(self) -> None:
         """Read on behind the last line that is there: from the begin each would count twice."""
@@ -200,9 +203,9 @@ class Tail:
         return self._goes_on(now)
 
     def _was_rewritten(self) -> bool:
-        """Whether the file does not have any more what was read of it."""
-        mark = self._place.mark
-        return os.pread(self._handle, len(mark), self._place.offset - len(mark)) != mark
+        """Whether the file does not have any more what was read of it, a line without its end included."""
+        read = self._raw[-MARK:]
+        return os.pread(self._handle, len(read), self._at - len(read)) != read
 
     def _goes_on(self, now: float) -> bool:
         """At the end of a file that has a successor: with that, once nobody writes to this one any more."""
@@ -221,6 +224,9 @@ class Tail:
             self._ready = self._lines.last()
             return True
         following, self._queue = self._queue[0], self._queue[1:]
+        ended = os.fstat(self._handle).st_mtime_ns
+        if any(ended < _changed(each) <= _changed(following) for each in self._others(packed=True)):
+            self._lost("was rotated more than once, and a file in between is packed")
         return self._open(following, 0)
 
     def _pass(self, length: int) -> None:

@@ -15,6 +15,7 @@ import pytest
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
 from desk import Desk
 
+from sluicegate.format.bucket import Bucket
 from sluicegate_agent.inputs import tail as tails
 from sluicegate_agent.inputs.inputs import Inputs
 from sluicegate_agent.inputs.no_broker import NoLink
@@ -24,10 +25,10 @@ from sluicegate_agent.state import StoreDamaged
 class Reader:
     """A pipeline with one file as its input; killed and begun again at will."""
 
-    def __init__(self, folder: Path, **keys: Any) -> None:
+    def __init__(self, folder: Path, *, recorded: bool = False, **keys: Any) -> None:
         self.file = folder / f"meter.{keys.pop('suffix', 'log')}"
         source = {"topic": "meter", "input": "tail", "file": str(self.file), "format": "number", "streams": {"x": ""}}
-        self.desk = Desk(folder, source | keys)
+        self.desk = Desk(folder, source | keys, recorded=recorded)
         self.begin()
 
     def begin(self) -> None:
@@ -57,6 +58,17 @@ class Reader:
     def total(self) -> tuple[float, int]:
         """Sum and count of what was counted."""
         return self.desk.sums().get("x", (0.0, 0))
+
+
+def gaps(one: Reader) -> list[int]:
+    """What the buckets of each stream say is missing, the open one included."""
+    one.desk.pipeline.flush()
+    one.desk.pipeline.fold_next()
+    one.desk.pipeline.commit()
+    found = dict.fromkeys((stream.number for stream in one.desk.state.streams.values()), 0)
+    for number, bucket in one.desk.state.store.connection.execute("SELECT stream, bucket FROM outbox"):
+        found[number] += Bucket.unpack(bucket).gap
+    return list(found.values())
 
 
 @pytest.fixture
@@ -201,6 +213,74 @@ def test_a_file_that_is_written_anew_is_read_from_its_begin(reader: Callable[...
     one.read()
     assert one.total() == (40.0, 7)
     assert one.desk.state.counters["tail.lost"] == 1
+
+
+@pytest.mark.parametrize("keys", [{}, {"key": "k"}])
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize("away", [False, True])
+def test_lines_that_may_be_lost_are_missing(
+    reader: Callable[..., Reader], keys: dict[str, Any], recorded: bool, away: bool
+) -> None:
+    """The next bucket of each stream of the file has a gap, once, however often the agent is killed on the way."""
+    one = reader(format="json", streams={"x": "x", "y": "y"}, recorded=recorded, **keys)
+    one.write('{"x": 1, "y": 2, "k": "a"}')
+    one.read()
+    one.write('{"x": 1, "y": 2, "k": "a"}')
+    one.read()
+    if away:
+        one.inputs.close()
+    one.file.write_text("")
+    if away:
+        one.killed()
+    one.read()
+    one.killed()
+    one.write('{"x": 3, "y": 4, "k": "a"}')
+    one.read(commit=False)
+    one.killed()
+    one.read()
+    one.write('{"x": 5, "y": 6, "k": "a"}')
+    one.read()
+    one.killed()
+    assert gaps(one) == [1, 1]
+    assert [stream.accepted for stream in one.desk.state.streams.values()] == [4, 4]
+
+
+def test_numbers_say_how_many_lines_are_lost(reader: Callable[..., Reader]) -> None:
+    """Where lines have numbers nothing is guessed beside them."""
+    one = reader(format="json", streams={"x": "x"}, sequence="n")
+    one.write('{"x": 1, "n": 1}')
+    one.read()
+    one.file.write_text("")
+    one.write('{"x": 1, "n": 5}')
+    one.read()
+    assert one.desk.state.counters["tail.lost"] == 1
+    assert gaps(one) == [3]
+
+
+def test_a_file_in_between_that_is_packed_is_missing(reader: Callable[..., Reader]) -> None:
+    """Rotated twice while the agent was away: the first is read on, of the second nobody can read the lines."""
+    one = reader()
+    one.write(1, 2)
+    one.read()
+    one.inputs.close()
+    one.file.rename(one.file.with_suffix(".log.2"))
+    time.sleep(0.01)
+    one.file.with_suffix(".log.1.gz").write_bytes(b"\x1f\x8b")
+    one.write(3)
+    one.killed()
+    one.read()
+    assert one.total() == (6.0, 3)
+    assert gaps(one) == [1]
+
+
+def test_a_line_without_its_end_is_not_the_begin_of_another(reader: Callable[..., Reader]) -> None:
+    """The file was written anew before anything of it was a whole line."""
+    one = reader()
+    one.write(12, end="")
+    one.read()
+    one.file.write_text("7\n8\n")
+    one.read()
+    assert one.total() == (15.0, 2)
 
 
 def test_columns_of_a_csv_file_are_found_by_the_paths(reader: Callable[..., Reader]) -> None:

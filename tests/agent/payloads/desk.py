@@ -10,6 +10,7 @@ from sluicegate_agent import dead_letters
 from sluicegate_agent.config import build
 from sluicegate_agent.messages import Message
 from sluicegate_agent.pipeline import Pipeline
+from sluicegate_agent.record.recorder import Recorder
 from sluicegate_agent.state import State
 
 NOON = 1_700_000_000_000_000
@@ -20,7 +21,11 @@ NEWEST = {"name": "newest", "policy": {"count": 1}, "aggregate": "max"}
 class Desk:
     """An agent's inner half on a folder; its clock stands at noon."""
 
-    def __init__(self, folder: Path, source: dict[str, Any] | Sequence[dict[str, Any]], **tables: Any) -> None:
+    def __init__(
+        self, folder: Path, source: dict[str, Any] | Sequence[dict[str, Any]], *, recorded: bool = False, **tables: Any
+    ) -> None:
+        """`recorded`: with the record, as an agent runs; else each commit writes the tables."""
+        self._is_recorded = recorded
         sources = [source] if isinstance(source, dict) else [*source]
         raw = {"device": {"id": "d"}, "state": {"path": str(folder / "state")}, "source": sources} | tables
         raw.setdefault("window", [ALL, NEWEST])
@@ -30,7 +35,8 @@ class Desk:
 
     def _open(self) -> None:
         self.state = State(self.config)
-        self.pipeline = Pipeline(self.config, self.state, clock=lambda: self.now)
+        recorder = Recorder(self.config, self.state) if self._is_recorded else None
+        self.pipeline = Pipeline(self.config, self.state, lambda: self.now, recorder)
 
     def take(self, *messages: Message | tuple[str, bytes], commit: bool = True) -> None:
         """Accept messages, and commit."""
