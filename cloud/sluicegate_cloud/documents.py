@@ -203,19 +203,13 @@ def _decoded(data: bytes) -> dict[str, Any]:
     columns = chunks.columns(data)
     packed = b"".join(columns[name] for name in BUCKET_FIELDS)
     row = {name: columns.get(name) for name in ("id", *OWNER, "readings")}
-    times = {"t_first": _numbers(columns["t_first"]).min(), "t_last": _numbers(columns["t_last"]).max()}
-    row |= {"first": columns["first"][0], **times, "buckets": len(columns["n"])}
-    row |= {name: _numbers(columns[name]).sum() for name in ("gap", "doubt")}
+    row |= {"first": columns["first"][0], "buckets": len(columns["n"]), **columns["totals"]}
     content = hashlib.sha256(repr(columns["center"]).encode())
     content.update(packed)
     row |= {"extras": [(name, [*of.items()]) for name, of in columns["extras"].items()] or None}
     row |= {"skipped": ", ".join(columns["skipped"]) or None, "tags": _pairs(columns.get("tags"))}
     row |= {"health": _health(columns.get("health"))}
     return row | {"digest": hashlib.sha256(data).hexdigest(), "content": content.hexdigest(), "packed": packed}
-
-
-def _numbers(column: Any) -> Ints:
-    return np.frombuffer(column, np.int64)
 
 
 def _pairs(tags: dict[str, str] | None) -> list[tuple[str, str]] | None:

@@ -1,11 +1,11 @@
-"""What packing a column counts and rounds, in compiled loops. By definition: tests/native/format/packing_twin.py."""
+"""What packing or reading a column counts and rounds, compiled. By definition: tests/native/format/packing_twin.py."""
 
 from array import array as _array
 
 from cpython cimport array
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.math cimport INFINITY, fabs, isfinite, nextafterf, rint, signbit
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 cdef extern from *:
@@ -20,6 +20,28 @@ cdef double[16] POWERS
 cdef int _digits
 for _digits in range(16):
     POWERS[_digits] = 10.0**_digits
+
+
+def extent(const int64_t[::1] numbers):
+    """Of at least one number: the least, the greatest, and the sum of all, whatever its size."""
+    cdef Py_ssize_t i
+    cdef int64_t least = numbers[0], greatest = numbers[0], upper = 0, lower = 0
+    for i in range(numbers.shape[0]):
+        least, greatest = min(least, numbers[i]), max(greatest, numbers[i])
+        upper += numbers[i] >> 32
+        lower += <uint32_t> numbers[i]
+    return least, greatest, (<object> upper << 32) + lower
+
+
+def begins(int64_t first, const int64_t[::1] lengths):
+    """Where runs of these lengths begin that follow each other from `first`. Raises OverflowError beyond 64 bits."""
+    cdef Py_ssize_t i
+    cdef array.array out = array.clone(INTS, lengths.shape[0], zero=False)
+    for i in range(lengths.shape[0]):
+        out.data.as_longlongs[i] = first
+        if add_signed(first, lengths[i], &first):
+            raise OverflowError("a run ends beyond 64 bits")
+    return out
 
 
 def residue(const int64_t[::1] values, int mode):

@@ -322,12 +322,13 @@ def columns(data: bytes) -> dict[str, Any]:
 
     Where a header's field and a column share a name the column is meant. A single reading is a row of n = 1; its
     bucket's gap is on the first of them. `extras`: by name, what buckets carry, by their first ordinal; `skipped`: the
-    names of those that this Sluicegate does not know. Raises ChunkError.
+    names of those that it does not know; `totals`: first and last time, sums of gap and doubt. Raises ChunkError.
     """
     header, content = _opened(data)
     rows = body.rows(content, header["center"])
     told: Header = {"extras": {}, "skipped": ()} if header["format"] < 4 else _extras_by_ordinal(content, header)
-    return {**{key: value for key, value in header.items() if key != "data"}, **rows, **told}
+    totals = {name: header[name] for name in ("t_first", "t_last", "gap")} | {"doubt": content.in_doubt()}
+    return {**{key: value for key, value in header.items() if key != "data"}, **rows, **told, "totals": totals}
 
 
 def _extras_by_ordinal(content: Body, header: Header) -> Header:

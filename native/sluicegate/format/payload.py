@@ -16,7 +16,7 @@ from itertools import accumulate, compress, groupby
 from operator import gt, sub
 from typing import Any
 
-from sluicegate.format import columns_2
+from sluicegate.format import _packing, columns_2
 from sluicegate.format.bucket import FIELDS, LARGEST, LATE, ORDERED, Bucket
 from sluicegate.format.packing import pack_floats, pack_ints, pack_singles
 from sluicegate.format.unpacking import PackingError, Reader, unpack_floats, unpack_ints, unpack_whole
@@ -57,9 +57,16 @@ class Body:
 
     def totals(self) -> tuple[int, int, int, int, int, int]:
         """What the header says of them: first, readings, buckets, t_first, t_last, gap."""
-        t_first = min(min(of) for of in (self.times, self.whole.get("t_first", ())) if len(of))
-        t_last = max(max(of) for of in (self.times, self.whole.get("t_last", ())) if len(of))
-        return self.first, sum(self.n), len(self.n), int(t_first), int(t_last), sum(self.gap)
+        begins: Any = self.times, self.whole.get("t_first", ())
+        ends: Any = self.times, self.whole.get("t_last", ())
+        t_first = min(_packing.extent(of)[0] for of in begins if of)
+        t_last = max(_packing.extent(of)[1] for of in ends if of)
+        readings, missing = (_packing.extent(of)[2] for of in (self.n, self.gap))
+        return self.first, readings, len(self.n), t_first, t_last, missing
+
+    def in_doubt(self) -> int:
+        """How many readings may be repeats."""
+        return _packing.extent(self.doubt)[2]
 
     def runs(self) -> Iterator[tuple[bool, range]]:
         """Neighbouring buckets stored alike: whether as readings, and their indices."""
@@ -134,12 +141,13 @@ def unpack_body(payload: bytes, buckets: int, first: int, codec: int) -> Body:
     """The columns of a payload of `buckets` buckets from ordinal `first`. Raises PackingError for anything else."""
     reader = Reader(payload)
     kinds, n, gap = (unpack_ints(reader, buckets) for _ in range(3))
-    if min(kinds) < 0 or max(kinds) >= 2 * AS_READINGS or min(n) < 1:
+    least, greatest, _ = _packing.extent(kinds)
+    if least < 0 or greatest >= 2 * AS_READINGS or _packing.extent(n)[0] < 1:
         raise PackingError("a bucket of unknown kind or without readings")
     doubt = unpack_ints(reader, buckets) if codec > 2 else array("q", bytes(8 * buckets))
     if codec > 2:
         _check_doubt(kinds, n, doubt)
-    as_readings = [kind & AS_READINGS for kind in kinds] if max(kinds) >= AS_READINGS else []
+    as_readings = [kind & AS_READINGS for kind in kinds] if greatest >= AS_READINGS else []
     singles = sum(compress(n, as_readings))
     count = as_readings.count(0) if as_readings else buckets
     if singles + count > MAX_ROWS:
@@ -168,15 +176,15 @@ def _check_range(times: array[int], values: array[float]) -> None:
         return
     if max(values) > LARGEST or min(values) < -LARGEST:
         raise PackingError("a value beyond ±2^960")
-    if max(times) > 2**61 or min(times) < -(2**61):
+    least, greatest, _ = _packing.extent(times)
+    if greatest > 2**61 or least < -(2**61):
         raise PackingError("a time beyond ±2^61 µs")
 
 
 def _whole(reader: Reader, body: Body, count: int, codec: int) -> Rows:
     """The fields of the buckets stored whole, absolute again."""
-    marks: Rows = {"first": array("q", accumulate(body.n, initial=body.first)), "n": body.n, "gap": body.gap}
+    marks: Rows = {"first": _packing.begins(body.first, body.n), "n": body.n, "gap": body.gap}
     marks |= {"flags": body.kinds, "doubt": body.doubt}
-    del marks["first"][-1]
     whole = [not kind & AS_READINGS for kind in body.kinds] if count < len(body.kinds) else []
     fields: Rows = {name: array("q", compress(of, whole)) for name, of in marks.items()} if whole else marks
     return fields | unpack_whole(reader, fields["first"], fields["n"], codec)

@@ -1,15 +1,26 @@
-"""By definition: what packing a column counts and rounds; `sluicegate.format._packing` has the same bits."""
+"""By definition: what packing or reading a column counts and rounds; `sluicegate.format._packing` has the same bits."""
 
 from __future__ import annotations
 
 import math
 import struct
 from array import array
+from itertools import accumulate
 from operator import sub
 
 DIGITS = 15  # decimal places tried
 EXACT = 2**53  # integers a float64 holds exactly
 _FLOAT32 = struct.Struct("<f")
+
+
+def extent(numbers: array[int]) -> tuple[int, int, int]:
+    """Least, greatest and sum."""
+    return min(numbers), max(numbers), sum(numbers)
+
+
+def begins(first: int, lengths: array[int]) -> array[int]:
+    """Where runs begin that follow each other."""
+    return array("q", [*accumulate(lengths, initial=first)])[:-1]
 
 
 def residue(column: array[int], mode: int) -> tuple[int, int, int, bytes] | None:

@@ -146,6 +146,8 @@ def test_columns_are_what_decode_gives_with_readings_as_rows() -> None:
             assert all(alike(a, b) for a, b in zip(got[name], [row[name] for row in rows], strict=True)), name
         assert got["id"] == chunks.document_id(chunk)
         assert got["readings"] == sum(bucket.n for bucket in chunk.buckets)
+        ends = {"t_first": min(got["t_first"]), "t_last": max(got["t_last"])}
+        assert got["totals"] == ends | {name: sum(got[name]) for name in ("gap", "doubt")}
 
 
 def test_singles_are_stored_where_they_are_smaller_and_buckets_where_not() -> None:

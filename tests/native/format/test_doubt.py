@@ -68,7 +68,7 @@ def test_any_chunk_with_doubt_comes_back(
     assert back.key == key
     assert [(b.first, b.n, b.doubt) for b in back.buckets] == [(b.first, b.n, b.doubt) for b in buckets]
     rows = columns(document)
-    assert sum(rows["doubt"]) == sum(b.doubt for b in buckets)
+    assert rows["totals"]["doubt"] == sum(rows["doubt"]) == sum(b.doubt for b in buckets)
     assert all(0 <= doubt <= n for doubt, n in zip(rows["doubt"], rows["n"], strict=True))
 
 

@@ -83,6 +83,20 @@ def test_compiled_loops_pack_as_their_twins_do(integers: list[int], floats: list
     assert found[0] == found[1]
 
 
+@given(numbers=st.lists(INT64, min_size=1, max_size=60), first=INT64)
+def test_totals_and_places_of_runs_are_exact(numbers: list[int], first: int) -> None:
+    """The sum of any numbers of 64 bits; a run that would end beyond 64 bits is refused, never wrapped around."""
+    column = array("q", numbers)
+    assert packing._packing.extent(column) == packing_twin.extent(column)
+    told = []
+    for loops in (packing._packing, packing_twin):
+        try:
+            told.append(loops.begins(first, column))
+        except OverflowError:
+            told.append(None)
+    assert told[0] == told[1]
+
+
 @given(st.lists(DECIMALS, min_size=1, max_size=300))
 def test_decimals_come_back_bit_for_bit(values: list[float]) -> None:
     """Readings with two places, with and without repetition."""
