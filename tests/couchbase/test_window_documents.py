@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,10 +13,13 @@ import pytest
 
 pytest.importorskip("pyspark", reason="tables need the extra `cloud`")
 from click.testing import CliRunner
+from cloud_streams import fold
 from random_worlds import Cut, random_fleet
 from table_worlds import anew, definition_of, documents_of, store_at, table_of, take_in
 
 from gateway import databases, mock
+from sluicegate.format.bucket import Bucket
+from sluicegate.format.chunk import Chunk, encode
 from sluicegate_cloud.commands import cloud
 from sluicegate_cloud.errors import SinkError
 from sluicegate_cloud.feed import gateway as places
@@ -196,6 +201,52 @@ def test_who_dies_is_made_up_for(table: Any) -> None:
         place.dies = 1 << 40
         publishing.publish(store, two, place, "w")
         assert {name: held.content for name, held in place.held.items() if name != "w::published"} == rows
+
+
+def test_what_a_dead_publisher_left_of_a_version_between_goes(table: Any) -> None:
+    """A window that only the version has that was half published: neither the one noted nor the newest names it."""
+    store, _, _ = table
+    cut = Cut(60_000_000, 1, 0, 5)
+    versions, version = [], Version(0, definition_of(cut, ("count",), shards=1))
+    for number, minutes in enumerate(((0,), (0, 40), (20,))):  # a span from 1 to 39, and what cuts it in two
+        bucket = Bucket(**fold([(minute * 60_000_000, 1.0) for minute in minutes], 1.0, 0))
+        told = encode(Chunk("press", "s", f"{number:016x}", 1.0, [bucket], [None]))
+        version = take_in(store, version, table_of([told], since=number))
+        versions.append(version)
+    one, two, three = versions
+    only_two = {*wanted(store, two, "w")} - {*wanted(store, one, "w")} - {*wanted(store, three, "w")}
+    assert only_two, "choose other times"
+    for kept in (3, 1):
+        place = Memory()
+        publishing.publish(store, one, place, "w")
+        place.dies = place.writes + len(wanted(store, two, "w")) + 1
+        with pytest.raises(KeyboardInterrupt):
+            publishing.publish(store, two, place, "w")
+        assert only_two & {*place.held}
+        place.dies = 1 << 40
+        store.vacuum(kept=kept, abandoned_s=-1)
+        publishing.publish(store, three, place, "w")
+        assert {of: held.content for of, held in place.held.items() if of != "w::published"} == wanted(
+            store, three, "w"
+        )
+        assert publishing.publish(store, three, place, "w") == 0
+
+
+@pytest.mark.parametrize("place", ["memory", "gateway"], indirect=True)
+def test_a_table_made_anew_at_the_same_place_replaces_all(place: Any, table: Any) -> None:
+    """Its versions have the numbers of the old one's: what the old one answered goes, whatever revision it has."""
+    store, version, told = table
+    for at in range(3):
+        version = take_in(store, version, table_of(told[at::3], at * 20))
+    publishing.publish(store, version, place, "anew")
+    known = {*wanted(store, version, "anew")}
+    shutil.rmtree(store.root)
+    store, version = store_at(store.root, replace(version.definition, slide_us=CUT.slide * 3))
+    for at in range(2):
+        version = take_in(store, version, table_of(told[at : at + 1], at))
+        publishing.publish(store, version, place, "anew")
+        rows = wanted(store, version, "anew")
+        assert found(place, {*rows, *known}) == rows
 
 
 def test_places_that_cannot_be_are_named(table: Any, monkeypatch: pytest.MonkeyPatch) -> None:

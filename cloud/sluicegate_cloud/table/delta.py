@@ -23,7 +23,7 @@ from sluicegate_cloud.errors import SinkError
 from sluicegate_cloud.places.uris import is_elsewhere
 from sluicegate_cloud.schema import ddl
 from sluicegate_cloud.table import read
-from sluicegate_cloud.table.versions import DAY_US, Store, Version
+from sluicegate_cloud.table.versions import DAY_US, Store, Version, is_same
 
 VERSION = "4.4.0"
 #: The jars of Delta Lake for Spark 4.2, from Maven's group io.delta, and their SHA-256 (deploy/spark/delta.sha256).
@@ -80,16 +80,17 @@ def _published(spark: SparkSession, store: Store, version: Version, named: str) 
     spark.sql(f"CREATE TABLE IF NOT EXISTS {named} ({ddl(columns)}) USING delta PARTITIONED BY ({_DAY})")
     if [*spark.table(named).columns] != [*columns]:
         raise SinkError(f"{named} has other columns than the windows of {store.root}: publish them elsewhere")
-    since = _since(spark, store, named)
+    since = _since(spark, store, version, named)
     if since is not None and since >= version.number:
         return 0
     before = store.load(since) if since in store.numbers() else None
-    with _noted(spark, json.dumps({"sluicegate": {"place": str(store.root), "version": version.number}})):
+    note = {"place": str(store.root), "version": version.number, "identity": version.identity}
+    with _noted(spark, json.dumps({"sluicegate": note})):
         changes = _changes(spark, store, before, version)
         return _merged(spark, changes, named, [*columns], _keys(version), everything=before is None)
 
 
-def _since(spark: SparkSession, store: Store, named: str) -> int | None:
+def _since(spark: SparkSession, store: Store, version: Version, named: str) -> int | None:
     """The version that is there; None where no commit that is kept tells. Raises SinkError for another table's."""
     notes = spark.sql(f"DESCRIBE HISTORY {named}").where("userMetadata is not null").orderBy(sf.desc("version"))
     for row in notes.select("userMetadata").toLocalIterator():
@@ -99,7 +100,7 @@ def _since(spark: SparkSession, store: Store, named: str) -> int | None:
             continue  # a commit of somebody else's
         if told["place"] != str(store.root):
             raise SinkError(f"{named} has the windows of {told['place']}: publish {store.root} elsewhere")
-        return int(told["version"])
+        return int(told["version"]) if is_same(version, told.get("identity")) else None
     return None
 
 

@@ -69,7 +69,8 @@ class Version:
 
     `spans`: the file of the fleet's spans; `sources`: files that list the documents read; `changed`: what this version
     rewrote, (file of window rows, cell) each. `horizon_us`: windows that begin before it are not kept, but for
-    `rollups`: `level_us`, `since_us`, `until_us`, `files` and `rows` each.
+    `rollups`: `level_us`, `since_us`, `until_us`, `files` and `rows` each. `identity`: of the table, since its first
+    version: another one that is made later at the same place has another; empty in what an older Sluicegate made.
     """
 
     number: int
@@ -82,6 +83,7 @@ class Version:
     told: dict[str, Any] = field(default_factory=dict)
     horizon_us: int | None = None
     rollups: tuple[dict[str, Any], ...] = ()
+    identity: str = ""
 
 
 class Store:
@@ -165,7 +167,7 @@ class Store:
     def commit(self, version: Version) -> Version:
         """Make `version` the newest. Raises BusyError where another run was first: nothing of this one counts then."""
         self.settle()
-        version = replace(version, made_us=time.time_ns() // 1000)
+        version = replace(version, made_us=time.time_ns() // 1000, identity=version.identity or uuid.uuid4().hex)
         try:
             self.place.create(_path(version.number), json.dumps({"format": FORMAT, **asdict(version)}).encode())
         except FileExistsError as error:
@@ -209,6 +211,11 @@ class Store:
     def writing(self) -> AbstractContextManager[None]:
         """The table for one run of this machine at a time. Raises TableError, SinkError."""
         return self.place.alone()
+
+
+def is_same(version: Version, identity: str | None) -> bool:
+    """Whether what somebody noted of a table's `identity` may be of this one: older ones noted none."""
+    return not identity or identity == version.identity
 
 
 def _path(number: int) -> str:

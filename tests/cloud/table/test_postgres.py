@@ -91,6 +91,20 @@ def test_a_database_that_is_far_behind_gets_all(address: str, table: Any) -> Non
     assert rows(address, "behind") == windows(store, version)
 
 
+def test_a_table_made_anew_at_the_same_place_replaces_all(address: str, table: Any) -> None:
+    """Its versions have the numbers of the old one's, also that which the database says it has."""
+    store, version, documents = table
+    for at in (0, 9):
+        version = take_in(store, version, table_of(documents[at : at + 9], since=at))
+    postgres.publish(store, version, "anew", address)
+    shutil.rmtree(store.root)
+    store, version = store_at(store.root, definition_of(CUT, ("count", "mean", "max"), by=(("site",),)))
+    for at in (0, 1, 2):
+        version = take_in(store, version, table_of(documents[at : at + 1], since=at))
+        postgres.publish(store, version, "anew", address)
+        assert rows(address, "anew") == windows(store, version)
+
+
 def test_what_fails_in_between_leaves_the_version_before(
     address: str, table: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

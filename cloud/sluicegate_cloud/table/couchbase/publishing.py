@@ -1,25 +1,34 @@
 """A table's windows in Couchbase: what changed since the version that is there, each window one document.
 
-An older revision never replaces a newer one, and one that is there is not written again. The version is noted when all
-of it is there: so publishing again does nothing, and whoever dies in between has left some windows of the newer version
-and the others of the older, until the next time. Documents are found by id, without an index.
+An older revision never replaces a newer one, and one that is there is not written again. A version is noted when it is
+begun, and when all of it is there: so publishing again does nothing, and whoever dies in between has left some windows
+of the newer version and the others of the older, until the next time, which looks for those of both. Documents are
+found by id, without an index.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from sluicegate_cloud.errors import SinkError
 from sluicegate_cloud.table import read
 from sluicegate_cloud.table.couchbase.documents import ROWS, Document, documents
-from sluicegate_cloud.table.versions import Store, Version
+from sluicegate_cloud.table.versions import Store, Version, is_same
 
 #: How often a document is looked at again that another publisher has changed meanwhile.
 _TRIES = 5
 _NOTE = "sluicegate.published"
 _LONGEST_NAME = 50
+
+
+class Noted(NamedTuple):
+    """Which version of which table is there as a whole, and of which others some windows may be."""
+
+    identity: str = ""
+    revision: int = 0
+    begun: tuple[int, ...] = ()
 
 
 class Held(Protocol):
@@ -62,20 +71,24 @@ def publish(store: Store, version: Version, place: Place, name: str) -> int:
     if not (name.isidentifier() and name.isascii() and len(name) <= _LONGEST_NAME):
         raise SinkError(f"{name!r} is no name for windows: letters, digits and _, at most {_LONGEST_NAME}")
     note = f"{name}::published"
-    since = _since(store, place, note)
-    if since is not None and since >= version.number:
+    there = _noted(store, place, note)
+    same = is_same(version, there.identity)
+    since, begun = (there.revision, there.begun) if same else (0, ())
+    if since > version.number or (since == version.number and not begun):
         return 0
-    before = store.load(since) if since in store.numbers() else None
-    written, removed = read.changed_files(store, before, version)
-    gone = {of for some in documents(store, version, removed, name) for of in some}
-    if before is None:
-        gone = {*place.ids(f"{name}::")} - {note}
-    changed = 0
+    mine = Noted(version.identity, since, (*begun, version.number))
+    _note_down(store, place, note, mine)
+    changed = 0 if same else _removed(place, {*place.ids(f"{name}::")} - {note})
+    written, gone = _changes(store, version, [since, *begun], place, name)
+    gone.discard(note)
     for some in documents(store, version, written, name):
         gone.difference_update(some)
         changed += _put(place, some)
-    changed += sum(_remove(place, some) for some in _batched(sorted(gone)))
-    _put(place, {note: {"type": _NOTE, "place": str(store.root), "revision": version.number}})
+    changed += _removed(place, gone)
+    now, ended = _noted(store, place, note), Noted(version.identity, version.number)
+    if now != mine:  # another wrote at the same time: whose windows are there, the next one finds out
+        ended = Noted(now.identity, max(now.revision, version.number), tuple({*now.begun, *mine.begun}))
+    _note_down(store, place, note, ended)
     return changed
 
 
@@ -94,15 +107,38 @@ def publish_at(url: str, store: Store, version: Version, name: str) -> int:
         return publish(store, version, GatewayPlace(client), name)
 
 
-def _since(store: Store, place: Place, note: str) -> int | None:
-    """The version that is there. Raises SinkError for another table's."""
+def _noted(store: Store, place: Place, note: str) -> Noted:
+    """What the document `note` says. Raises SinkError for another table's."""
     there = place.get([note]).get(note)
     if there is None:
-        return None
-    if there.content.get("place") != str(store.root):
-        said = f"{place.told} has the windows of {there.content.get('place')} under this name"
+        return Noted()
+    told = there.content
+    if told.get("place") != str(store.root):
+        said = f"{place.told} has the windows of {told.get('place')} under this name"
         raise SinkError(f"{said}: publish {store.root} under another --name")
-    return int(there.content["revision"])
+    return Noted(told.get("identity", ""), int(told["revision"]), tuple(told.get("begun", ())))
+
+
+def _note_down(store: Store, place: Place, note: str, told: Noted) -> None:
+    there = place.get([note])
+    document = {"type": _NOTE, "place": str(store.root), **told._asdict(), "begun": [*told.begun]}
+    if place.put({note: document}, {of: held.mark for of, held in there.items()}):
+        raise SinkError(f"{place.told}: another publishes to {note} at this moment: publish again")
+
+
+def _changes(
+    store: Store, version: Version, before: Sequence[int], place: Place, name: str
+) -> tuple[list[str], set[str]]:
+    """The files with what is new since any of the versions `before`, and the ids of what these had.
+
+    All that is there, where one of them is no longer kept.
+    """
+    if not {*before} <= {*store.numbers()}:
+        return [*read.window_files(store, version)], {*place.ids(f"{name}::")}
+    changed = [read.changed_files(store, store.load(number), version) for number in before]
+    removed = sorted({file for _, files in changed for file in files})
+    written = sorted({file for files, _ in changed for file in files})
+    return written, {of for some in documents(store, version, removed, name) for of in some}
 
 
 def _put(place: Place, wanted: Mapping[str, Document]) -> int:
@@ -117,6 +153,10 @@ def _put(place: Place, wanted: Mapping[str, Document]) -> int:
         if not left:
             return changed
     raise SinkError(f"{place.told}: {sorted(left)[0]!r} is changed by another all the time: publish from one place")
+
+
+def _removed(place: Place, ids: Iterable[str]) -> int:
+    return sum(_remove(place, some) for some in _batched(sorted(ids)))
 
 
 def _remove(place: Place, ids: Sequence[str]) -> int:
