@@ -38,7 +38,8 @@ WITH_ENDS: list[dict[str, Any]] = [
 def configured(
     folder: Path, more: Sequence[dict[str, Any]] = (), sources: Sequence[dict[str, Any]] = (), **tables: Any
 ) -> Config:
-    """Three sources, one for each kind of identity, small buckets and windows; `tables` replaces keys of tables.
+    """Three sources, one for each kind of identity, small buckets and windows; `tables` replaces keys of tables, None
+    takes one away.
 
     `more`, `sources`: windows and sources beside those.
     """
@@ -103,7 +104,8 @@ def configured(
         "dead_letters": {"rows": 10, "bytes_each": 16},
     }
     for name, table in tables.items():
-        raw[name] = {**raw[name], **table} if isinstance(table, dict) and name in raw else table
+        merged = {**raw[name], **table} if isinstance(table, dict) and name in raw else table
+        raw[name] = {key: value for key, value in merged.items() if value is not None} if isinstance(merged, dict) else merged
     return build(raw, folder / "agent.toml")
 
 

@@ -86,14 +86,20 @@ def retire(connection: sqlite3.Connection, stream: Stream, incarnation: str, key
         closed = stream.builder.close()
         insert_rows(connection, stream.number, [Closed(closed.first, closed.n, closed.pack(), None)])
     Row(stream.number, stream.name, stream.pack(), stream.incarnation, stream.key, 1).write(connection)
-    number = next_number(connection)
-    Row(number, stream.name, new.pack(), incarnation, key).write(connection)
+    number = go_on(connection, stream.number, new, incarnation, key)
     if doubtful is not None:
         insert_rows(connection, number, [doubtful])
-    connection.execute("UPDATE doubtful SET stream = ? WHERE stream = ?", (number, stream.number))
-    connection.execute("UPDATE window SET stream = ? WHERE stream = ?", (number, stream.number))
-    for tags, crc in connection.execute("SELECT tags, crc FROM tagged WHERE stream = ?", (stream.number,)).fetchall():
-        require_sound("tagged", crc, stream.number, tags)
+    return number
+
+
+def go_on(connection: sqlite3.Connection, before: int, new: Stream, incarnation: str, key: str) -> int:
+    """Write a stream that takes the place, windows and tags of the one of the number `before`; its own number."""
+    number = next_number(connection)
+    Row(number, new.name, new.pack(), incarnation, key).write(connection)
+    connection.execute("UPDATE doubtful SET stream = ? WHERE stream = ?", (number, before))
+    connection.execute("UPDATE window SET stream = ? WHERE stream = ?", (number, before))
+    for tags, crc in connection.execute("SELECT tags, crc FROM tagged WHERE stream = ?", (before,)).fetchall():
+        require_sound("tagged", crc, before, tags)
         write_tags(connection, number, tags)
     return number
 
@@ -118,4 +124,4 @@ def forget_drained(connection: sqlite3.Connection) -> None:
     )
 
 
-__all__ = ["doubted", "forget_drained", "new_key", "part_if_copied", "retire"]
+__all__ = ["doubted", "forget_drained", "go_on", "new_key", "part_if_copied", "retire"]

@@ -29,6 +29,7 @@ from sluicegate_agent.state.counters import Counters
 from sluicegate_agent.state.home import home
 from sluicegate_agent.state.opening import open_window
 from sluicegate_agent.state.parting import forget_drained, new_key, part_if_copied
+from sluicegate_agent.state.renaming import part_if_renamed
 from sluicegate_agent.state.status import collect
 from sluicegate_agent.state.store import BESIDE, Store, StoreDamaged, meta
 from sluicegate_agent.streams import Row, Stream, next_number, stored_rows
@@ -107,6 +108,8 @@ class State:
             copies = {"copies_noticed": int(bool(copied))}
             self.counters.add_now(connection, copies)
             self._identify(connection)
+            if part_if_renamed(connection, config.device.id, self.store.next_incarnation):
+                self._identify(connection)
             forget_drained(connection)
             self.streams = self._load_streams()
             for stream in self.streams.values() if had_damage or copied else ():

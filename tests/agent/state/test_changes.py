@@ -27,6 +27,9 @@ from sluicegate_agent.record.recovery import Player
 from sluicegate_agent.state import State
 from sluicegate_demo.ports import free_port
 
+#: In place of the directory.
+GATEWAY = {"target": "sync-gateway", "path": None, "url": "https://gateway.example/readings"}
+
 
 def windows(**changed: dict[str, Any] | None) -> list[dict[str, Any]]:
     """Two windows, `day` and `last`; a changed key of one, or None for a window that is left out."""
@@ -69,7 +72,7 @@ def test_a_start_plays_the_record_back_once(tmp_path: Path, monkeypatch: pytest.
     refuse_losses(config, accept=False)
     assert not played
     for changed, told in (
-        ({"device": {"id": "another"}}, "buckets of that device wait"),
+        ({"device": {"id": "another"}, "sync": GATEWAY}, "buckets of that device wait"),
         ({"outbox": {"rows": 4, "chunk_buckets": 2}}, "buckets wait and would be merged"),
         ({"dead_letters": {"rows": 10}}, ""),
         ({"dead_letters": {"rows": 3}}, "are kept, the oldest would be dropped"),
@@ -106,6 +109,7 @@ def without(topic: str) -> list[dict[str, Any]]:
         {"identity": {"horizon": 9000}},
         {"source": [*without(""), {"topic": "plant/new", "streams": {"new": "x"}}]},
         {"mqtt": {"receive_maximum": 10}},
+        {"device": {"id": "board-2"}},
     ],
 )
 def test_what_loses_nothing_starts_unasked(tmp_path: Path, tables: dict[str, Any]) -> None:
@@ -127,7 +131,10 @@ def test_what_loses_nothing_starts_unasked(tmp_path: Path, tables: dict[str, Any
         ({"outbox": {"rows": 20}}, ["outbox.rows = 20: 60 buckets wait"]),
         ({"outbox": {"bytes": "12KiB"}}, ["outbox.bytes = 12288:"]),
         ({"identity": {"horizon": 50}}, ["identity.horizon = 50: it was 4096"]),
-        ({"device": {"id": "board-2"}}, ['device.id = "board-2": it was "board-1", and 60 buckets']),
+        (
+            {"device": {"id": "board-2"}, "sync": GATEWAY},
+            ['device.id = "board-2": it was "board-1", and buckets of that device wait'],
+        ),
         (
             {"source": without(TIMED)},
             [
