@@ -212,10 +212,12 @@ def _answers(run: EdgeRun) -> Iterator[str]:
     for result in run.results:
         newest[result["device"], result["stream"], result["window"]] = result
     streams = list(dict.fromkeys(key[:2] for key in newest))
-    yield f"  {'':24}{'mean of 24 hours':>34}{'maximum of 7 days':>34}"
-    for device, stream in streams[: 2 * os.get_terminal_size().lines if sys.stdout.isatty() else 100]:
+    shown = streams[: 2 * os.get_terminal_size().lines if sys.stdout.isatty() else 100]
+    width = max((len(f"{device} {stream}") for device, stream in shown), default=0)
+    yield f"  {'':{width}}{'mean of 24 hours':>34}{'maximum of 7 days':>34}"
+    for device, stream in shown:
         cells = "".join(f"{_band(newest.get((device, stream, window))):>34}" for window in WINDOWS)
-        yield f"  {device + ' ' + stream:24.24}{cells}"
+        yield f"  {device + ' ' + stream:{width}}{cells}"
 
 
 def _band(result: dict[str, Any] | None) -> str:
