@@ -105,7 +105,9 @@ def configured(
     }
     for name, table in tables.items():
         merged = {**raw[name], **table} if isinstance(table, dict) and name in raw else table
-        raw[name] = {key: value for key, value in merged.items() if value is not None} if isinstance(merged, dict) else merged
+        if isinstance(merged, dict):
+            merged = {key: value for key, value in merged.items() if value is not None}
+        raw[name] = merged
     return build(raw, folder / "agent.toml")
 
 

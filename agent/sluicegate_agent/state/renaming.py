@@ -23,7 +23,8 @@ log = logging.getLogger("sluicegate.state")
 def part_if_renamed(connection: sqlite3.Connection, device: str, incarnation: Callable[[], str]) -> bool:
     """In the caller's transaction: where the last start had another `device.id`, part from what it has taken.
 
-    Whether it had, so that the incarnation is a new one. Raises sqlite3.DatabaseError for a row that is not as it was written.
+    Whether it had, so that the incarnation is a new one. Raises sqlite3.DatabaseError for a row that is not as it was
+    written.
     """
     found = connection.execute("SELECT value FROM meta WHERE key = 'asked'").fetchone()
     try:

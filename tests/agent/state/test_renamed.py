@@ -26,7 +26,7 @@ MINUTE = 60 * SECOND
 
 
 def life(config: Config, target: MemoryTarget, values: range, *, sends: int = 0, ends: bool = False) -> str:
-    """One life: a reading a minute, so many steps of the sync, an orderly end or a kill; what the newest window says."""
+    """One life: a reading a minute, steps of the sync, an orderly end or a kill; what the newest window says."""
     with State(config) as state:
         state.remember(asked(config))
         pipeline, sync = Pipeline(config, state, recorder=Recorder(config, state)), Sync(config, state, target)
