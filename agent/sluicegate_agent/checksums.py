@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
+from collections.abc import Mapping
 
-#: Times in `meta`: the newest of streams that made room; until when streams may have been that a damaged store lost.
-LEFT, LOST = "left", "lost"
-TIMES = (LEFT, LOST)
+#: Times in `meta`: the newest of streams that made room; until when streams, and files that were replayed, may have
+#: been that a damaged store lost.
+LEFT, LOST, FILES = "left", "lost", "files"
+TIMES = (LEFT, LOST, FILES)
+#: In `meta`, like these, of the record as the tables were written last: which fold its first frame follows, its size.
+BEFORE, BYTES = "record before", "record bytes"
 #: In `meta` of a store that was salvaged: all that was known as seen is in it.
 SURE = "sure"
 
@@ -32,9 +36,47 @@ def is_sound(crc: int | None, *parts: Part) -> bool:
     return crc is None or crc == checksum(*parts)
 
 
-def of_retained(topic: str, counted: bytes, kept: bytes) -> tuple[Part, ...]:
-    """What the checksum of a row of `retained` is of: its table, too, since a row of `sequence` looks like it."""
-    return "retained", topic, counted, kept
+#: Tables whose checksums are of their name, too: their rows may look like those of another one.
+NAMED = ("retained", "counter", "departed", "replay", "dead_letter")
+
+
+def named(table: str, *columns: Part) -> tuple[Part, ...]:
+    """A row of one of NAMED with its checksum, as it is written."""
+    return *columns, checksum(table, *columns)
+
+
+def verify(connection: sqlite3.Connection) -> None:
+    """See that rows that are asked for by what they hold are as they were written: a damaged one would never be found.
+
+    Raises sqlite3.DatabaseError.
+    """
+    for table in ("sequence", "identity", "departed", "replay", "dead_letter"):
+        for *columns, crc in connection.execute(f"SELECT * FROM {table}"):  # noqa: S608  our own names
+            require_sound(table, crc, *([table] if table in NAMED else []), *columns)
+
+
+def counts(connection: sqlite3.Connection) -> dict[str, int]:
+    """All of the table `counter`. Raises sqlite3.DatabaseError for a row that is not as it was written."""
+    found = {}
+    for name, value, crc in connection.execute("SELECT * FROM counter"):
+        require_sound("counter", crc, "counter", name, value)
+        found[name] = value
+    return found
+
+
+def count(connection: sqlite3.Connection, amounts: Mapping[str, int]) -> None:
+    """Add to the table `counter`, inside the caller's transaction. Raises sqlite3.DatabaseError, see `counts`."""
+    query = "SELECT value, crc FROM counter WHERE name = ?"
+    for name, amount in amounts.items():
+        if amount:
+            value, crc = connection.execute(query, (name,)).fetchone() or (0, None)
+            require_sound("counter", crc, "counter", name, value)
+            write_count(connection, name, value + amount)
+
+
+def write_count(connection: sqlite3.Connection, name: str, value: int) -> None:
+    """Write a row of the table `counter`, inside the caller's transaction."""
+    connection.execute("INSERT OR REPLACE INTO counter VALUES (?, ?, ?)", named("counter", name, value))
 
 
 def keep_time(connection: sqlite3.Connection, name: str, time_us: int) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections import deque
+from collections.abc import Iterable
 from typing import NamedTuple
+
+from sluicegate_agent.checksums import named
 
 _TOPIC_MOST = 256
 _REASON_MOST = 200
@@ -52,14 +55,19 @@ class DeadLetters:
         """Write the waiting letters and drop the oldest beyond the ring, inside the caller's transaction."""
         if not self._waiting and not self._shrink:
             return
-        rows = [(number, *letter) for number, letter in self._waiting]
-        connection.executemany("INSERT OR REPLACE INTO dead_letter VALUES (?, ?, ?, ?, ?, ?)", rows)
+        write(connection, ((number, *letter) for number, letter in self._waiting))
         connection.execute("DELETE FROM dead_letter WHERE number < ?", (self._next - self.rows,))
 
     def saved(self) -> None:
         """The transaction is durable: nothing is waiting."""
         self._waiting.clear()
         self._shrink = False
+
+
+def write(connection: sqlite3.Connection, letters: Iterable[tuple[int, int, str, str, int, bytes]]) -> None:
+    """Write letters behind their numbers, inside the caller's transaction."""
+    rows = (named("dead_letter", *letter) for letter in letters)
+    connection.executemany("INSERT OR REPLACE INTO dead_letter VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
 
 def read(connection: sqlite3.Connection, most: int = 20) -> list[DeadLetter]:

@@ -203,7 +203,7 @@ class Pipeline:
             self.refuse(message, arrival, "key", why)
             return
         self.waiting_room.heard(source, decoded, arrival)
-        found = Found(Verdict.NEW) if is_new else self.identities.check(source, message, decoded)
+        found = self.identities.check(source, message, decoded, is_new=is_new)
         self.judged(source, message, decoded, arrival, found)
 
     def judged(self, source: SourceConfig, message: Message, decoded: Decoded, arrival: int, found: Found) -> None:

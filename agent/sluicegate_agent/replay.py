@@ -41,6 +41,7 @@ class Replay:
         self.pipeline = Pipeline(config, state)
         self.progress = Replayed(state, source.topic, file, again=again)
         self.pipeline.beside = self.progress
+        self.pipeline.identities.unsure.files = self.progress.may_be_forgotten
         self._lines: dict[bytes, None] = {}
         self.sync = Sync(config, state)
         self.backpressure = Backpressure(self.sync, inf)  # a file can wait as long as the target takes documents

@@ -11,6 +11,7 @@ import sqlite3
 from hashlib import blake2b
 from pathlib import Path
 
+from sluicegate_agent.checksums import FILES, kept_time, named
 from sluicegate_agent.state import State
 
 log = logging.getLogger("sluicegate.replay")
@@ -25,7 +26,7 @@ class Replayed:
 
     def __init__(self, state: State, topic: str, file: Path, *, again: bool = False) -> None:
         """Find where an earlier run of this content ended; with `again`, only one that did not reach its end."""
-        self._state, self._topic = state, topic
+        self._state, self._topic, self._again = state, topic, again
         query = "SELECT id, bytes, digest, lines, done FROM replay WHERE topic = ? ORDER BY bytes, id"
         rows = state.store.connection.execute(query, (topic,)).fetchall()
         self._row: int | None = None
@@ -42,6 +43,12 @@ class Replayed:
         self._digest.update(line)
 
     @property
+    def may_be_forgotten(self) -> int:
+        """Until when it may have been counted although nothing says so, since a damaged store lost that; 0: not, µs."""
+        known = self._row is not None or self._again
+        return 0 if known else kept_time(self._state.store.connection, FILES) or 0
+
+    @property
     def is_known(self) -> bool:
         """Whether what was read last was counted by an earlier run; also a last line that had no end and has grown."""
         return self._line < self.taken
@@ -54,14 +61,13 @@ class Replayed:
         """Write how far it is, inside the caller's transaction."""
         if self.read <= self.taken and not done:
             return
-        row = self._topic, max(self.read, self.taken), self._digest.digest(), self.lines, int(done)
+        is_new = self._row is None
         if self._row is None:
-            insert = "INSERT INTO replay (topic, bytes, digest, lines, done) VALUES (?, ?, ?, ?, ?)"
-            self._row = connection.execute(insert, row).lastrowid
+            self._row = int(connection.execute("SELECT coalesce(max(id), 0) + 1 FROM replay").fetchone()[0])
+        row = self._row, self._topic, max(self.read, self.taken), self._digest.digest(), self.lines, int(done)
+        connection.execute("INSERT OR REPLACE INTO replay VALUES (?, ?, ?, ?, ?, ?, ?)", named("replay", *row))
+        if is_new:
             self._forget(connection)
-        else:
-            update = "UPDATE replay SET topic = ?, bytes = ?, digest = ?, lines = ?, done = ? WHERE id = ?"
-            connection.execute(update, (*row, self._row))
 
     def saved(self) -> None:
         """Its row is durable: nothing of it waits in memory."""

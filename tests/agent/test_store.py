@@ -91,7 +91,7 @@ def test_version_1_is_migrated_with_all_it_holds(tmp_path: Path) -> None:
     assert old.connection.execute("SELECT * FROM outbox").fetchall() == [(7, 0, bucket, None, None)]
     found = old.connection.execute("SELECT number, state, reason, document FROM chunk").fetchall()
     assert found == [(3, 0, None, "document")]
-    assert dict(old.connection.execute("SELECT * FROM counter")) == {"accepted": 4}
+    assert dict(old.connection.execute("SELECT name, value FROM counter")) == {"accepted": 4}
     old.close()
     new.close()
     again = Store(tmp_path / "old")
@@ -319,7 +319,7 @@ def test_damage_found_while_running_ends_the_agent(tmp_path: Path) -> None:
 
     def found() -> None:
         with store.transaction() as connection:
-            connection.execute("INSERT INTO counter VALUES ('x', 1)")
+            connection.execute("INSERT INTO counter VALUES ('x', 1, NULL)")
             raise sqlite3.DatabaseError("database disk image is malformed")
 
     with pytest.raises(StoreDamaged, match="start again"):
@@ -338,7 +338,7 @@ def test_the_store_is_durable_and_small(tmp_path: Path) -> None:
     assert found == {"journal_mode": "wal", "synchronous": 2, "cache_size": -512, "wal_autocheckpoint": 256}
     for number in range(800):
         with store.transaction() as connection:
-            connection.execute("INSERT OR REPLACE INTO counter VALUES (?, ?)", (f"c{number % 50}", number))
+            connection.execute("INSERT OR REPLACE INTO counter VALUES (?, ?, NULL)", (f"c{number % 50}", number))
     assert (tmp_path / "state.db-wal").stat().st_size < 2 << 20
     store.close()
 
@@ -362,7 +362,7 @@ def test_status_reads_beside_a_running_agent(tmp_path: Path) -> None:
     config = configured(tmp_path)
     with State(config) as state:
         with state.transaction() as connection:
-            connection.execute("INSERT INTO counter VALUES ('accepted', 5)")
+            connection.execute("INSERT INTO counter VALUES ('accepted', 5, NULL)")
             assert "accepted" not in read_status(config.state.path)["counters"]
         found = read_status(config.state.path)
         assert found["running"]

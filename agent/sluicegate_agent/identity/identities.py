@@ -138,11 +138,13 @@ class Identities:
         for contents in self.contents.values():
             contents.connected()
 
-    def check(self, source: SourceConfig, message: Message, decoded: Decoded) -> Found:
-        """The verdict on a message, which is known from now on."""
-        found = self._found(source, message, decoded)
-        if found.verdict is Verdict.NEW and self.unsure.doubt(decoded.time_us if source.time is not None else None):
-            found = found._replace(doubt=1)
+    def check(self, source: SourceConfig, message: Message, decoded: Decoded, *, is_new: bool = False) -> Found:
+        """The verdict on a message, which is known from now on; `is_new`: the caller knows that it was not counted."""
+        found = Found(Verdict.NEW) if is_new else self._found(source, message, decoded)
+        if found.verdict is Verdict.NEW:
+            doubt = self.unsure.of_file if is_new else self.unsure.doubt
+            if doubt(decoded.time_us if source.time is not None else None):
+                found = found._replace(doubt=1)
         return found
 
     def _found(self, source: SourceConfig, message: Message, decoded: Decoded) -> Found:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from sluicegate_agent.checksums import checksum, of_retained, require_sound
+from sluicegate_agent.checksums import named, require_sound
 from sluicegate_agent.identity.verdict import DIGEST, Verdict, digest_of
 from sluicegate_agent.messages import Message
 
@@ -106,7 +106,7 @@ class Retained:
         """Write the topics that changed, inside the caller's transaction."""
         changed = [(topic, *self._known[topic]) for topic in self._changed]
         rows = [(topic, counted + came, kept + ahead) for topic, counted, kept, ahead, came in changed]
-        connection.executemany(WRITE, [(*row, checksum(*of_retained(*row))) for row in rows])
+        connection.executemany(WRITE, [named("retained", *row) for row in rows])
 
     def saved(self) -> None:
         """The transaction is durable: nothing is waiting."""
@@ -115,7 +115,7 @@ class Retained:
 
 def _read(topic: str, counted: bytes, kept: bytes, crc: int | None) -> _Known:
     """A row of its table. Raises sqlite3.DatabaseError for one that is not as it was written."""
-    require_sound("retained", crc, *of_retained(topic, counted, kept))
+    require_sound("retained", crc, "retained", topic, counted, kept)
     return counted[:DIGEST], kept[:DIGEST], kept[DIGEST:], counted[DIGEST:]
 
 

@@ -8,16 +8,6 @@ from collections.abc import Iterator
 from sluicegate_agent.checksums import checksum, require_sound
 
 
-def verify(connection: sqlite3.Connection) -> None:
-    """See that all rows of what was seen are as they were written: one under another source's name is never asked for.
-
-    Raises sqlite3.DatabaseError.
-    """
-    for table in ("sequence", "identity"):
-        for *parts, crc in connection.execute(f"SELECT * FROM {table}"):  # noqa: S608  our own names
-            require_sound(table, crc, *parts)
-
-
 def last(connection: sqlite3.Connection, source: str) -> int:
     """How many entries of the source were ever written."""
     found = connection.execute("SELECT max(last) FROM identity WHERE source = ?", (source,)).fetchone()[0]

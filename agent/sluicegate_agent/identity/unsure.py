@@ -34,6 +34,8 @@ class Unsure:
         self._until, self._left, self._timed = (0, 0, 0) if found is None else read(found[0])
         self._left = most if self._left == _ALL else self._left
         self._timed = remembered if self._timed == _ALL else self._timed
+        #: Of a file that is read: until when another may have been that is not known any more, µs; 0: none.
+        self.files = 0
         self.changed = False
 
     @property
@@ -44,14 +46,20 @@ class Unsure:
     @property
     def is_open(self) -> bool:
         """Whether a message without a time may still be a repeat."""
-        return self._left > 0
+        return self._left > 0 or self.files > 0
 
     def after(self, earliest: int) -> int:
         """The first time from `earliest` on of which all that was seen is known, µs."""
-        return max(earliest, self._until + 1) if self._timed else earliest
+        return max(earliest, self._until + 1 if self._timed else earliest, self.files + 1 if self.files else earliest)
+
+    def of_file(self, time_us: int | None) -> int:
+        """1 where what a file says may have been counted from it before."""
+        return int(self.files > 0 and (time_us is None or time_us <= self.files))
 
     def doubt(self, time_us: int | None) -> int:
         """1 where a message that looks new may have been counted before; `time_us`: its own, None without one."""
+        if self.of_file(time_us):
+            return 1
         if time_us is None:
             found = int(self._left > 0)
             self._left -= found

@@ -12,6 +12,7 @@ from collections import OrderedDict
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from sluicegate_agent.checksums import named
 from sluicegate_agent.identity.identities import Identities
 from sluicegate_agent.routing.routes import SENDER
 from sluicegate_agent.state.asleep import AWAY
@@ -75,8 +76,9 @@ class Senders:
         if self._back:
             connection.executemany("DELETE FROM departed WHERE sender = ?", [(each,) for each in self._back])
         if self._gone:
-            rows = [(sender,) for sender in self._gone]
-            connection.executemany("INSERT OR REPLACE INTO departed (sender) VALUES (?)", rows)
+            newest = connection.execute("SELECT coalesce(max(number), 0) FROM departed").fetchone()[0]
+            rows = [named("departed", newest + place, sender) for place, sender in enumerate(self._gone, 1)]
+            connection.executemany("INSERT OR REPLACE INTO departed VALUES (?, ?, ?)", rows)
             self._forget(connection)
 
     def _forget(self, connection: sqlite3.Connection) -> None:

@@ -62,6 +62,24 @@ def has_frames(folder: Path) -> bool:
     return path.exists() and path.stat().st_size > 0
 
 
+def first_fold(folder: Path) -> tuple[int, int]:
+    """Which fold the file's first frame follows, and the file's bytes; 0 where there is none, or an older one's.
+
+    Raises OSError.
+    """
+    try:
+        with (folder / NAME).open("rb") as file:
+            fold = _fold_of(file.read(HEAD))
+            return fold, os.fstat(file.fileno()).st_size if fold else 0
+    except FileNotFoundError:
+        return 0, 0
+
+
+def _fold_of(head: bytes) -> int:
+    magic, fold, *_ = _HEAD.unpack(head.ljust(HEAD, b"\0"))
+    return int(fold) if magic == _MAGIC else 0
+
+
 class Record:
     """The open file, written by one process."""
 
@@ -167,6 +185,15 @@ class Frames:
     def _begins(self) -> Iterator[int]:
         """Where the frame that follows may begin: here, or with the next page."""
         yield from dict.fromkeys((self._end, -(-self._end // _PAGE) * _PAGE))
+
+    def is_of_another_time(self, before: int) -> bool:
+        """Whether the first frame follows neither our fold nor that `before` it: the record or the tables are older."""
+        first = _fold_of(self._data.read(0, HEAD))
+        return not self._data.is_plain and first not in (self._fold, before) and self._data.are_sound(0, sectors.SECTOR)
+
+    def is_shorter(self, size: int) -> bool:
+        """Whether the file has become shorter than it was: only damage cuts it."""
+        return self._data.bytes < size
 
     def __bool__(self) -> bool:
         """Whether there is any."""

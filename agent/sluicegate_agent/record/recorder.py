@@ -12,13 +12,15 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol, cast
 
 from sluicegate_agent import faults
-from sluicegate_agent.record.file import Record, new_fold
+from sluicegate_agent.checksums import BEFORE, BYTES, keep_time
+from sluicegate_agent.record.file import Record, first_fold, new_fold
 from sluicegate_agent.record.frame import ADD, ADD_IN_DOUBT, ADVANCE, CLOSE, FEED, Body, Steps
 from sluicegate_agent.record.limits import limits
 from sluicegate_agent.record.rows import Changes, NotRecordedError, Rows
 
 if TYPE_CHECKING:
     from array import array
+    from pathlib import Path
 
     from sluicegate_agent.config import Config
     from sluicegate_agent.state import State
@@ -141,7 +143,7 @@ class Recorder:
         """Write what frames said and the tables lack, before what happened since; inside the caller's transaction."""
         self._rows.save(connection)
         self._state.outbox.behind.write(connection)
-        self._fold = begin(connection)
+        self._fold = begin(connection, self._config.state.path)
 
     def folded(self) -> None:
         """The tables are durable: frames are written from the beginning again."""
@@ -154,9 +156,17 @@ class Recorder:
         self._since, self._readings, self.must_fold = time.monotonic(), 0, False
 
 
-def begin(connection: sqlite3.Connection) -> int:
-    """Have the tables follow no frame that there is, inside the caller's transaction; the number of the fold."""
+def begin(connection: sqlite3.Connection, folder: Path) -> int:
+    """Have the tables follow no frame that there is, inside the caller's transaction; the number of the fold.
+
+    Raises sqlite3.OperationalError where the record cannot be read.
+    """
     fold = new_fold()
+    try:
+        for name, value in zip((BEFORE, BYTES), first_fold(folder), strict=True):
+            keep_time(connection, name, value)
+    except OSError as error:
+        raise sqlite3.OperationalError(f"{folder}: {error}") from error
     connection.execute("INSERT OR REPLACE INTO meta VALUES ('record', ?)", (fold,))
     connection.execute("DELETE FROM handed")
     return fold

@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sluicegate.format.bucket import Builder
+from sluicegate_agent import dead_letters
 from sluicegate_agent.backlog.rows import insert_rows, sound
 from sluicegate_agent.behind import Behind
-from sluicegate_agent.checksums import require_sound
+from sluicegate_agent.checksums import BEFORE, BYTES, count, kept_time, require_sound
 from sluicegate_agent.config.carrying import asked_of
 from sluicegate_agent.config.sources import may_feed
 from sluicegate_agent.doubts import Doubts
@@ -49,8 +50,10 @@ def recover(
     config: Config | None = None,
     open_window: Opening | None = None,
     frames: file.Frames | None = None,
-) -> None:
+) -> bool:
     """Bring the tables up to the last whole frame, inside the caller's transaction.
+
+    Whether the record is of another time than the tables: one of them is from before.
 
     `open_window` continues a stored window. Without it windows stay as of the last fold: for who looks at a copy of the
     tables. `frames`: what was read of the record already. Raises OSError, and sqlite3.DatabaseError for a row that is
@@ -58,18 +61,25 @@ def recover(
     """
     meta = dict(connection.execute("SELECT key, value FROM meta WHERE key = 'record'"))
     if "record" not in meta and not file.has_frames(folder):
-        return
+        return False
     if not file.is_fold(meta.get("record")):
         frames = None  # the tables do not tell any more which frames follow them
     elif frames is None:
         frames = file.read(folder, meta["record"])
     player = Player(connection, config, open_window)
-    lost = _played(player, frames) if frames is not None else Lost(whole=True)
+    before = kept_time(connection, BEFORE)
+    is_apart = "record" not in meta  # there are frames, and these tables knew of none
+    if frames is not None and before is not None:
+        is_apart = frames.is_of_another_time(before)
+    lost = _played(player, frames) if frames is not None and not is_apart else Lost(whole=True)
+    if lost is None and frames is not None and frames.is_shorter(kept_time(connection, BYTES) or 0):
+        lost = Lost()
     if lost is not None:
         readings = lost.readings.total()
+        told = "of another time than its tables" if is_apart else "of no use" if frames is None else "damaged"
         log.error(
             "the record of %s is %s: what was acknowledged since the tables were last written is lost with it, %d "
-            "readings that can still be told among it", folder, "of no use" if frames is None else "damaged", readings,
+            "readings that can still be told among it", folder, told, readings,
         )  # fmt: skip
         player.count({"record.damaged": 1, "record.readings_lost": readings})
         player.lose(lost)
@@ -78,7 +88,8 @@ def recover(
         connection.execute("INSERT OR REPLACE INTO meta VALUES ('record lost', ?)", (told,))
     if player.frames or lost is not None or _has_handed(connection):
         player.save()
-        begin(connection)
+        begin(connection, folder)
+    return is_apart
 
 
 def now_us() -> int:
@@ -157,6 +168,7 @@ class Player:
         self._streams = StoredStreams(connection, config)
         self._windows = StoredWindows(connection, config, open_window)
         self._rows = Rows()
+        self._counted = Counter[str]()
         self.frames = self._nobodys = 0
 
     def play(self, body: Body) -> None:
@@ -164,8 +176,7 @@ class Player:
         steps = Steps.unpack(body.steps)
         self._rows.apply(body.rows)
         self.count(body.counters)
-        insert = "INSERT OR REPLACE INTO dead_letter VALUES (?, ?, ?, ?, ?, ?)"
-        self._connection.executemany(insert, body.letters)
+        dead_letters.write(self._connection, body.letters)
         for step in steps:
             if step.kind == FEED:
                 self._windows.feed()
@@ -191,9 +202,8 @@ class Player:
             self._windows.add(stream, step)
 
     def count(self, amounts: dict[str, int]) -> None:
-        """Count in the table."""
-        query = "INSERT INTO counter VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value"
-        self._connection.executemany(query, [item for item in amounts.items() if item[1]])
+        """Count, with the tables."""
+        self._counted.update(amounts)
 
     def lose(self, lost: Lost) -> None:
         """Have each stream say that readings of it are lost."""
@@ -211,6 +221,7 @@ class Player:
         for number, names in self._windows.damaged.items():
             if (stream := self._streams.get(number)) is not None:
                 lose_history(self._connection, stream, names)
+        count(self._connection, self._counted)
 
 
 class StoredStreams:

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from sluicegate_agent.checksums import checksum, of_retained
+from sluicegate_agent.checksums import checksum, named
 
 Key = tuple[str, str, bytes]  # table (and column), name, the rest of the key
 _SEQUENCE, _BYTES, _TEXT, _COUNTED, _KEPT = "sequence", "meta", "meta text", "retained", "retained kept"
@@ -216,7 +216,7 @@ class Rows:
                 retained.setdefault(name, {})[table] = row
         rows = [(topic, parts[_COUNTED], parts[_KEPT]) for topic, parts in retained.items()]
         write = "INSERT OR REPLACE INTO retained VALUES (?, ?, ?, ?)"
-        connection.executemany(write, [(*row, checksum(*of_retained(*row))) for row in rows])
+        connection.executemany(write, [named("retained", *row) for row in rows])
         for source, kept in self._entries.items():
             entries = [(source, last, each, checksum(source, last, each)) for last, each in kept]
             connection.executemany("INSERT OR REPLACE INTO identity VALUES (?, ?, ?, ?)", entries)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 
+from sluicegate_agent.checksums import count, counts, write_count
+
 
 class Counters:
     """Named counts that only grow. A commit writes those that changed; one that fails leaves them to the next."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        self._values: dict[str, int] = dict(connection.execute("SELECT name, value FROM counter"))
+        """Raises sqlite3.DatabaseError for a row that is not as it was written."""
+        self._values = counts(connection)
         self._changed: set[str] = set()
         #: What was counted since the last commit, recorded or written.
         self.recent: dict[str, int] = {}
@@ -22,8 +25,7 @@ class Counters:
 
     def add_now(self, connection: sqlite3.Connection, amounts: dict[str, int]) -> None:
         """Count inside the caller's transaction, ahead of the next commit; call `noted` when that is durable."""
-        query = "INSERT INTO counter VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value"
-        connection.executemany(query, [item for item in amounts.items() if item[1]])
+        count(connection, amounts)
 
     def noted(self, amounts: dict[str, int]) -> None:
         """What `add_now` wrote is durable: know it here too."""
@@ -40,8 +42,8 @@ class Counters:
 
     def save(self, connection: sqlite3.Connection) -> None:
         """Write what changed, inside the caller's transaction."""
-        rows = [(name, self._values[name]) for name in self._changed | self.recent.keys()]
-        connection.executemany("INSERT OR REPLACE INTO counter VALUES (?, ?)", rows)
+        for name in self._changed | self.recent.keys():
+            write_count(connection, name, self._values[name])
 
     def saved(self) -> None:
         """The transaction is durable: nothing is waiting."""

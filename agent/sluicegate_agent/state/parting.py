@@ -35,15 +35,23 @@ def new_key() -> str:
 
 
 def part_if_copied(
-    connection: sqlite3.Connection, path: Path, now: dict[str, Any], incarnation: Callable[[], str]
+    connection: sqlite3.Connection,
+    path: Path,
+    now: dict[str, Any],
+    incarnation: Callable[[], str],
+    *,
+    is_apart: bool = False,
 ) -> list[str]:
-    """In the caller's transaction: note where the state lives; where it was copied, part. Why it is thought a copy."""
+    """In the caller's transaction: note where the state lives; where it was copied, part. Why it is thought a copy.
+
+    `is_apart`: the record is of another time than the tables.
+    """
     found = connection.execute("SELECT value FROM meta WHERE key = 'home'").fetchone()
     try:
         was = json.loads(found[0]) if found is not None else now
     except ValueError as error:
         raise sqlite3.DatabaseError(f"a malformed row in the table meta: home: {error}") from error
-    why = differences(was, now)
+    why = differences(was, now) + is_apart * ["its record is of another time than its tables"]
     if found is None or was != now:
         connection.execute("INSERT OR REPLACE INTO meta VALUES ('home', ?)", (json.dumps(now),))
     if why:

@@ -21,7 +21,18 @@ from sluicegate.format.bucket import Bucket, Builder
 from sluicegate_agent import doubts
 from sluicegate_agent.backlog.rows import check_of, sound, unpacked
 from sluicegate_agent.behind import unpacked as unpacked_rows
-from sluicegate_agent.checksums import SURE, TIMES, is_hexadecimal, is_sound, is_sound_time, of_retained, require_sound
+from sluicegate_agent.checksums import (
+    BEFORE,
+    BYTES,
+    NAMED,
+    SURE,
+    TIMES,
+    count,
+    is_hexadecimal,
+    is_sound,
+    is_sound_time,
+    require_sound,
+)
 from sluicegate_agent.identity.place import read_place
 from sluicegate_agent.identity.unsure import NAME as UNSURE
 from sluicegate_agent.identity.unsure import read as read_unsure
@@ -34,9 +45,9 @@ from sluicegate_agent.streams import Stream, write_origin
 log = logging.getLogger("sluicegate.state")
 _READINGS = {"stream", "origin", "outbox", "packed", "handed", "chunk", "counter", "dead_letter"}
 _COUNTER = re.compile(r"[a-z_][a-z0-9_.]*")
-_META = ("link", "asked", "key", "record", UNSURE, *TIMES)
+_META = ("link", "asked", "key", "record", BEFORE, BYTES, UNSURE, *TIMES)
 #: What tells repeats.
-_MEMORY = ("sequence", "identity", "retained", "held", "meta")
+_MEMORY = ("sequence", "identity", "retained", "held", "replay", "meta")
 _TYPES: dict[str, tuple[type, ...]] = {"TEXT": (str,), "INTEGER": (int,), "BLOB": (bytes,), "REAL": (float, int)}
 Row = list[Value]
 
@@ -182,8 +193,10 @@ def _is_retained(row: Row) -> bool:
 
 
 def _is_tagged(row: Row) -> bool:
-    """One without a checksum looks like a row of `departed`, whose senders begin like no object."""
-    return row[2] is not None or str(row[1]).startswith("{")
+    """One looks like a row of `departed`, whose senders begin like no object."""
+    number, text, crc = row
+    is_other = crc is not None and is_sound(crc, "departed", number, text)  # type: ignore[arg-type]  # compared
+    return str(text).startswith("{") and not is_other
 
 
 _SENSE = {
@@ -226,8 +239,8 @@ def _is_whole(table: str, row: Row) -> bool:
         elif table == "origin":
             row[4] = float(row[4])  # type: ignore[arg-type]  # SQLite stores whole numbers as integers
             return is_sound(row[5], *row[:5])  # type: ignore[arg-type]
-        elif table == "retained":
-            return is_sound(row[3], *of_retained(*row[:3]))  # type: ignore[arg-type]
+        elif table in NAMED:
+            return is_sound(row[-1], table, *row[:-1])  # type: ignore[arg-type]
         elif table in _CHECKED:
             return is_sound(row[-1], *row[_CHECKED[table]])  # type: ignore[arg-type]  # their types were compared
         elif table == "doubtful":
@@ -238,7 +251,7 @@ def _is_whole(table: str, row: Row) -> bool:
             read_place(str(row[0]), row[1])
         elif table == "meta" and row[0] == UNSURE:
             read_unsure(row[1])
-        elif table == "meta" and row[0] in TIMES:
+        elif table == "meta" and row[0] in (BEFORE, BYTES, *TIMES):
             return is_sound_time(str(row[0]), row[1])
         elif table == "meta" and row[0] in ("link", "asked"):
             json.loads(str(row[1]))
@@ -357,8 +370,7 @@ def _name(store: sqlite3.Connection, incarnation: str, set_aside: int, counted: 
     store.execute("INSERT INTO meta VALUES ('incarnation', ?)", (incarnation,))
     store.execute("INSERT INTO meta VALUES ('set_aside', ?)", (set_aside,))
     store.execute("INSERT INTO meta VALUES ('salvaged', 1)")
-    add = "INSERT INTO counter VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value"
-    store.executemany(add, counted.items())
+    count(store, counted)
     log.error(
         "salvaged of the damaged store, rows by table: %s. Where what was known as seen is not whole, what may "
         "come again counts in doubt", dict(sorted(counted.items())),

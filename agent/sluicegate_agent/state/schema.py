@@ -5,19 +5,20 @@ Integers and little-endian records only, so a store can be read on any board. do
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import sqlite3
 from collections.abc import Callable
 
 from sluicegate_agent.errors import EnvironmentRefused
 
-VERSION = 9
+VERSION = 10
 #: A number that no Sluicegate will reach is damage.
 _NO_VERSION = 1000
 
 TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
-CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL, crc INTEGER) WITHOUT ROWID;
 CREATE TABLE stream (
     id INTEGER PRIMARY KEY, name TEXT NOT NULL, row BLOB NOT NULL, incarnation TEXT NOT NULL, key TEXT NOT NULL,
     retired INTEGER NOT NULL DEFAULT 0, crc INTEGER
@@ -59,7 +60,7 @@ CREATE TABLE retained (
 CREATE TABLE doubtful (stream INTEGER PRIMARY KEY, row BLOB NOT NULL);
 CREATE TABLE replay (
     id INTEGER PRIMARY KEY, topic TEXT NOT NULL, bytes INTEGER NOT NULL, digest BLOB NOT NULL, lines INTEGER NOT NULL,
-    done INTEGER NOT NULL
+    done INTEGER NOT NULL, crc INTEGER
 );
 CREATE TABLE held (
     number INTEGER PRIMARY KEY, why TEXT NOT NULL, doubt INTEGER NOT NULL, arrival_us INTEGER NOT NULL,
@@ -68,10 +69,10 @@ CREATE TABLE held (
 CREATE TABLE tagged (stream INTEGER PRIMARY KEY, tags TEXT NOT NULL, crc INTEGER);
 CREATE TABLE packed (number INTEGER PRIMARY KEY, stream INTEGER NOT NULL, buckets BLOB NOT NULL, crc INTEGER);
 CREATE TABLE handed (stream INTEGER PRIMARY KEY, before INTEGER NOT NULL, crc INTEGER);
-CREATE TABLE departed (number INTEGER PRIMARY KEY, sender TEXT NOT NULL UNIQUE);
+CREATE TABLE departed (number INTEGER PRIMARY KEY, sender TEXT NOT NULL UNIQUE, crc INTEGER);
 CREATE TABLE dead_letter (
     number INTEGER PRIMARY KEY, at_us INTEGER NOT NULL, topic TEXT NOT NULL, reason TEXT NOT NULL,
-    size INTEGER NOT NULL, payload BLOB NOT NULL
+    size INTEGER NOT NULL, payload BLOB NOT NULL, crc INTEGER
 );
 """
 
@@ -80,6 +81,7 @@ LATER: dict[str, list[str | int | None]] = {
     "stream": ["", "", 0, None],
     **{table: [None] for table in ("outbox", "chunk", "window", "window_leaf", "sequence", "identity")},
     **{table: [None] for table in ("origin", "retained", "tagged", "handed")},
+    **{table: [None] for table in ("counter", "departed", "replay", "dead_letter")},
 }
 
 _CHUNK_2 = """CREATE TABLE chunk (
@@ -131,6 +133,25 @@ def migrate(connection: sqlite3.Connection, found: int) -> None:
     for step in range(found, VERSION):
         _STEPS[step](connection)
         connection.execute("UPDATE meta SET value = ? WHERE key = 'schema'", (step + 1,))
+
+
+def verify(connection: sqlite3.Connection) -> None:
+    """See that the definitions of tables and indexes are ours: a flipped bit in one changes what its rows mean.
+
+    Raises sqlite3.DatabaseError.
+    """
+    with contextlib.closing(sqlite3.connect(":memory:")) as ours:
+        create(ours)
+        if _defined(connection) != _defined(ours):
+            raise sqlite3.DatabaseError("the database is malformed: its tables are defined otherwise")
+
+
+def _defined(connection: sqlite3.Connection) -> list[tuple[object, ...]]:
+    tables = """SELECT t.name, c.* FROM sqlite_master AS t, pragma_table_info(t.name) AS c WHERE t.type = 'table'
+        ORDER BY t.name, c.cid"""
+    indexes = """SELECT t.name, i."unique", i.origin, c.* FROM sqlite_master AS t, pragma_index_list(t.name) AS i,
+        pragma_index_info(i.name) AS c WHERE t.type = 'table' ORDER BY t.name, i.name, c.seqno"""
+    return [row for query in (tables, indexes) for row in connection.execute(query)]
 
 
 def _from_1(connection: sqlite3.Connection) -> None:
@@ -196,7 +217,17 @@ def _from_7(connection: sqlite3.Connection) -> None:
 
 def _from_8(connection: sqlite3.Connection) -> None:
     """Version 8 had no checksums in these."""
-    for table in ("origin", "retained", "tagged", "handed"):
+    _check(connection, "origin", "retained", "tagged", "handed")
+
+
+def _from_9(connection: sqlite3.Connection) -> None:
+    """Version 9 had no checksums in these."""
+    _check(connection, "counter", "departed", "replay", "dead_letter")
+
+
+def _check(connection: sqlite3.Connection, *tables: str) -> None:
+    """Give them a checksum, NULL in the rows there are; one that an earlier step made has it."""
+    for table in tables:
         if "crc" not in {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}:
             connection.execute(f"ALTER TABLE {table} ADD COLUMN crc INTEGER")
 
@@ -210,4 +241,5 @@ _STEPS: dict[int, Callable[[sqlite3.Connection], None]] = {
     6: _from_6,
     7: _from_7,
     8: _from_8,
+    9: _from_9,
 }

@@ -14,11 +14,20 @@ from typing import TYPE_CHECKING, Any, Self
 from sluicegate_agent import health
 from sluicegate_agent.backlog.rows import encoded
 from sluicegate_agent.carried import most
-from sluicegate_agent.checksums import LOST, SURE, is_hexadecimal, is_sound, keep_time, require_sound
+from sluicegate_agent.checksums import (
+    FILES,
+    LOST,
+    SURE,
+    count,
+    is_hexadecimal,
+    is_sound,
+    keep_time,
+    require_sound,
+    verify,
+)
 from sluicegate_agent.config.carrying import asked_of
 from sluicegate_agent.dead_letters import DeadLetters
 from sluicegate_agent.errors import EnvironmentRefused
-from sluicegate_agent.identity.stored import verify
 from sluicegate_agent.identity.unsure import lose_memory
 from sluicegate_agent.lock import Lock
 from sluicegate_agent.outbox import Outbox, least_bytes
@@ -100,13 +109,11 @@ class State:
         self.store.limit_log(limits(config).log)
         with self.store.transaction():
             verify(connection)
-            recover(connection, config.state.path, config, open_window)
-        self.counters = Counters(connection)
-        self.dead_letters = DeadLetters(connection, config.dead_letters.rows, config.dead_letters.bytes_each)
-        with self.store.transaction():
-            copied = part_if_copied(connection, self.store.path, here, self.store.next_incarnation)
-            copies = {"copies_noticed": int(bool(copied))}
-            self.counters.add_now(connection, copies)
+            is_apart = recover(connection, config.state.path, config, open_window)
+            copied = part_if_copied(connection, self.store.path, here, self.store.next_incarnation, is_apart=is_apart)
+            count(connection, {"copies_noticed": int(bool(copied))})
+            self.counters = Counters(connection)
+            self.dead_letters = DeadLetters(connection, config.dead_letters.rows, config.dead_letters.bytes_each)
             self._identify(connection)
             if part_if_renamed(connection, config.device.id, self.store.next_incarnation):
                 self._identify(connection)
@@ -114,21 +121,24 @@ class State:
             self.streams = self._load_streams()
             for stream in self.streams.values() if had_damage or copied else ():
                 lose_history(connection, stream)
-            if had_damage:
-                self._lose_streams(connection)
+            if had_damage or is_apart:
+                self._lose_streams(connection, is_sure=not is_apart and meta(connection, SURE) is not None)
             self.outbox = Outbox(connection, config.outbox.rows, config.outbox.bytes)
             self.outbox.carries = {stream.number: stream.carries for stream in self.streams.values()}
-        self.counters.noted(copies)
         self._index_is_stale = False
         self._counted: dict[str, int] = {}
         self._check_budget()
 
-    def _lose_streams(self, connection: sqlite3.Connection) -> None:
-        """Streams by key may be gone with the damaged store: what comes new may have been here until now."""
+    def _lose_streams(self, connection: sqlite3.Connection, *, is_sure: bool) -> None:
+        """Streams by key may be gone with the damaged store: what comes new may have been here until now.
+
+        `is_sure`: what was known as seen is not.
+        """
         until = now_or_later(self.streams.values())
         keep_time(connection, LOST, until)
-        if meta(connection, SURE) is None:
+        if not is_sure:
             lose_memory(connection, until)
+            keep_time(connection, FILES, until)
 
     def _identify(self, connection: sqlite3.Connection) -> None:
         """The incarnation and the key of what is taken from now on; a store of an older version had no key."""

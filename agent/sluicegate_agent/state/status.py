@@ -12,6 +12,7 @@ from typing import Any
 
 from sluicegate.window.snapshot import stored_limit
 from sluicegate_agent import dead_letters, doubts, lock
+from sluicegate_agent.checksums import counts
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.identity.held import FUTURE, UNSET
 from sluicegate_agent.outbox import spread
@@ -172,7 +173,7 @@ def collect(connection: sqlite3.Connection, folder: Path) -> dict[str, Any]:
         "record_lost": json.loads(meta.get("record lost") or "null"),
         "budget": json.loads(meta.get("budget") or "null"),
         "link": json.loads(meta.get("link") or "{}"),
-        "counters": dict(connection.execute("SELECT name, value FROM counter")),
+        "counters": counts(connection),
         "dead_letters": _dead_letters(connection),
     }
 

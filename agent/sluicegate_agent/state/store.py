@@ -119,6 +119,7 @@ class Store:
             self._name(connection)
         else:
             schema.migrate(connection, found)
+            schema.verify(connection)
         faults.step("store: before opening commits")
         connection.execute("COMMIT")
         incarnation, set_aside = meta(connection, "incarnation"), meta(connection, "set_aside") or 0
@@ -341,8 +342,8 @@ def _remove(path: Path) -> None:
     shutil.rmtree(path)
 
 
-#: What SQLite says of our own statements where a table's definition was damaged.
-_NOT_OURS = ("no such table", "no such column", "has no column")
+#: What SQLite says of our own statements where the file's head or a table's definition was damaged.
+_NOT_OURS = ("no such table", "no such column", "has no column", "unsupported file format")
 
 
 def is_damage(error: sqlite3.DatabaseError | UnicodeDecodeError) -> bool:
@@ -359,7 +360,8 @@ def is_damage(error: sqlite3.DatabaseError | UnicodeDecodeError) -> bool:
 
 
 def _verify(connection: sqlite3.Connection) -> None:
-    found = [row[0] for row in connection.execute("PRAGMA quick_check(1)")]
+    """Pages, and what stands in indexes, too: a row that its index does not have is there and never found."""
+    found = [row[0] for row in connection.execute("PRAGMA integrity_check(1)")]
     if found != ["ok"]:
         raise sqlite3.DatabaseError(f"database disk image is malformed: {found[0] if found else 'unreadable'}")
 

@@ -21,6 +21,7 @@ from sluicegate.format import chunk as chunks
 from sluicegate_agent.messages import Message
 from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.record.recorder import Recorder
+from sluicegate_agent.replay import Replay, jsonl_payloads
 from sluicegate_agent.state import State, StoreDamaged
 from sluicegate_agent.sync import Sync
 
@@ -55,9 +56,14 @@ class Board:
         self.said: dict[str, list[tuple[int, float]]] = defaultdict(list)
         self.sent: list[Message] = []
         self.step, self.rng = 0, random.Random(5)
+        #: The files after each commit, as a power cut then would have left them.
+        self.moments: list[dict[Path, bytes]] = []
         self._live()
-        kept = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-        self._kept = kept, self.step, {name: [*each] for name, each in self.said.items()}, [*self.sent]
+        self.kept = self._files()
+        self._kept = self.step, {name: [*each] for name, each in self.said.items()}, [*self.sent]
+
+    def _files(self) -> dict[Path, bytes]:
+        return {path: path.read_bytes() for path in self.folder.rglob("*") if path.is_file()}
 
     def now(self) -> int:
         """The clock."""
@@ -65,7 +71,11 @@ class Board:
 
     def _live(self) -> None:
         """All tables have rows afterwards, and the record has frames."""
+        (self.folder / "history.jsonl").write_text(json.dumps({"t": NOON, "v": 2.0}))
+        self.said["heat"].append((NOON, 2.0))
+        self._replay()
         self._open()
+        self._say("timed", b"nonsense")
         self._say("door", b"7", retain=True)
         self.said["door"].append((self.now(), 7.0))
         for step in range(24):
@@ -77,12 +87,21 @@ class Board:
                 Sync(self.config, self.state, target).step(0.0, flush=True)
             elif step == 18:
                 self.pipeline.saving.fold()
+            self.moments.append(self._files())
         self.state.close()
 
     def _open(self) -> None:
         self.state = State(self.config)
         self.pipeline = Pipeline(self.config, self.state, self.now, Recorder(self.config, self.state))
         self.pipeline.connected(session_present=True)
+
+    def _replay(self) -> None:
+        """A file that counts once, however often it comes."""
+        with State(self.config) as state, state.store.noticing_damage():
+            replay = Replay(self.config, state, self.config.sources[1], self.folder / "history.jsonl")
+            for payload in jsonl_payloads(self.folder / "history.jsonl", replay.progress.passed):
+                replay.feed(payload)
+            replay.finish(drain=False)
 
     def _say(self, topic: str, payload: bytes, **flags: bool) -> None:
         self.sent.append(Message(topic, payload, len(self.sent) + 1, 1, **flags))
@@ -105,9 +124,10 @@ class Board:
 
     # the runs
 
-    def restore(self) -> None:
-        """All as it was before the damage."""
-        kept, self.step, said, sent = self._kept
+    def restore(self, files: dict[Path, bytes] | None = None) -> None:
+        """All as it was before the damage; `files`: instead of those."""
+        self.step, said, sent = self._kept
+        kept = self.kept if files is None else files
         for path in [*self.folder.rglob("*")]:
             if path.is_file() and path not in kept:
                 path.unlink()
@@ -128,6 +148,7 @@ class Board:
 
     def _faults(self) -> list[str]:
         try:
+            self._replay()
             self._open()
             with self.state.store.noticing_damage():
                 return [*self._gone_on()]
@@ -163,7 +184,7 @@ class Board:
                 assert isinstance(high, int | float | None)
                 holds = (low is None or low <= truth + 1e-9) and (high is None or truth - 1e-9 <= high)
                 if not holds or (each.exact and not isclose(float(each.value or 0), truth, abs_tol=1e-9)):
-                    yield f"{stream} {window} {each.aggregate}: {truth} is not in {each[4:]}"
+                    yield f"{stream} {window} {each.aggregate}: {truth} is not in {each}"
 
     def _wrong_documents(self) -> Iterator[str]:
         """What arrived counts nothing twice beyond its doubt, and lacks nothing without saying so."""

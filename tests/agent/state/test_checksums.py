@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,12 @@ import pytest
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
 from durable_agent import configured
 
-from sluicegate_agent.checksums import LEFT, keep_time, kept_time
+from sluicegate_agent.checksums import LEFT, keep_time, kept_time, named
 from sluicegate_agent.config import Config
 from sluicegate_agent.doubts import Doubts
 from sluicegate_agent.messages import Message
 from sluicegate_agent.pipeline import Pipeline
+from sluicegate_agent.replay import Replay, jsonl_payloads
 from sluicegate_agent.state import State, StoreDamaged
 
 NOW = 1_750_000_000_000_000
@@ -105,6 +107,72 @@ def test_a_flipped_bit_costs_one_row(table: str, tmp_path: Path) -> None:
         else:
             assert state.counters[f"rows.lost.{table}"] == 1
             assert state.counters[f"rows.salvaged.{table}"] == rows - 1
+
+
+BESIDE = {
+    "counter": ["name", "value"],
+    "departed": ["number", "sender"],
+    "replay": ["topic", "bytes", "digest", "lines"],
+    "dead_letter": ["number", "at_us", "topic", "reason", "size", "payload"],
+}
+
+
+@pytest.mark.parametrize("table", BESIDE)
+def test_a_flipped_bit_in_counts_letters_files_and_senders_is_told(table: str, tmp_path: Path) -> None:
+    """That row alone is lost, and counted."""
+    source = {"topic": "p/{key}", "sequence": "n", "streams": {"t": "v"}, "keys": {"most": 2, "evict": "oldest"}}
+    config = configured(tmp_path, source=[source], window=[])
+    path = tmp_path / "state/state.db"
+    with State(config) as state:
+        pipeline = Pipeline(config, state)
+        for number in range(4):
+            pipeline.accept(numbered(number)._replace(topic=f"p/{number}"))
+            pipeline.accept(Message(f"p/{number}", b"nonsense", number + 100, 1))
+            pipeline.commit()
+        with state.transaction() as connection:
+            for number in range(2):
+                row = named("replay", number, "p/1", 7, b"digest", 1, 1)
+                connection.execute("INSERT INTO replay VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+    whole = path.read_bytes()
+    for column in BESIDE[table]:
+        path.write_bytes(whole)
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as store:
+            rows = store.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608  our own names
+            changed = f"CASE typeof({column}) WHEN 'integer' THEN {column} + 64 ELSE 'q' || substr({column}, 2) END"
+            kept = f"CASE typeof({column}) WHEN 'blob' THEN CAST({changed} AS BLOB) ELSE {changed} END"
+            where = f"rowid = (SELECT max(rowid) FROM {table})" if table != "counter" else "name = 'accepted'"  # noqa: S608
+            assert store.execute(f"UPDATE {table} SET {column} = {kept} WHERE {where}").rowcount == 1  # noqa: S608
+        with State(config) as state:
+            assert state.counters[f"rows.lost.{table}"] == 1, column
+            assert state.counters[f"rows.salvaged.{table}"] == rows - 1, column
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_a_file_that_may_have_been_replayed_counts_in_doubt(is_whole: bool, tmp_path: Path) -> None:
+    """Where it is not known any more, and only what is not later than the loss; a line that it says twice, too."""
+    source = {"topic": "t", "time": "t", "time_format": "us", "streams": {"b": "v"}}
+    config = configured(tmp_path, source=[source], window=[], identity={"horizon": 1}, mqtt={"receive_maximum": 4})
+    file = tmp_path / "history.jsonl"
+    line = '{{"t": {}, "v": 1.0}}\n'
+    file.write_text("".join(line.format(NOW + number // 2) for number in range(64)))
+
+    def replayed() -> None:
+        with State(config) as state:
+            run = Replay(config, state, config.sources[0], file)
+            for payload in jsonl_payloads(file, run.progress.passed):
+                run.feed(payload)
+            run.finish(drain=False)
+
+    replayed()
+    if not is_whole:
+        with contextlib.closing(sqlite3.connect(tmp_path / "state/state.db", isolation_level=None)) as store:
+            store.execute("UPDATE replay SET digest = ?", (bytes(16),))
+    replayed()
+    file.write_text(line.format(time.time_ns() // 1000 + 1_000_000))
+    replayed()
+    with State(config) as state:
+        assert state.counters["accepted"] == (65 if is_whole else 129)
+        assert Pipeline(config, state).doubts.get("b", Doubts()).total == (0 if is_whole else 64)
 
 
 @pytest.mark.parametrize("flipped", ["row", "name"])

@@ -41,6 +41,7 @@ def test_each_flipped_bit_is_harmless_or_told(board: Board) -> None:
     board.restore()
     found, wrong = columns(board.path), list[str]()
     assert {table for table, _ in found} >= {"stream", "origin", "tagged", "chunk", "identity", "retained", "packed"}
+    assert {table for table, _ in found} >= {"counter", "departed", "replay", "dead_letter"}
     for (table, column), rows in found.items():
         for _ in range(number(40, 1)):
             board.restore()

@@ -90,7 +90,7 @@ def test_every_row_of_a_whole_file_is_read_page_by_page(original: Path, tmp_path
     """The reader of pages finds what SQLite finds, table by table: also rows on several pages, and those in the log."""
     path = copied(original, tmp_path)
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as store:
-        store.execute("INSERT INTO counter VALUES ('only.in.the.log', 7)")
+        store.execute("INSERT INTO counter VALUES ('only.in.the.log', 7, NULL)")
         pages = Pages(path)
         found = [values for _, values in pages.rows()]
         pages.close()
