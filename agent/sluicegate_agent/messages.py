@@ -20,6 +20,7 @@ class Message(NamedTuple):
     """One MQTT message as it arrived; `whole` is the payload's full length where it was larger than allowed and cut.
 
     `dup`: the broker has sent it before; `retain`: it was kept at the broker and came with a subscription.
+    `packet_id`: with QoS 0 the number of the request that it came in, or 0.
     """
 
     topic: str

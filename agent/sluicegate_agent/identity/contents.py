@@ -42,7 +42,7 @@ class Contents:
             if not isinstance(found[0], bytes) or len(found[0]) != _CLOCK.size:
                 raise sqlite3.DatabaseError("a row of the table meta is malformed")
             self._newest, self._is_fine, self._says_again = _CLOCK.unpack(found[0])
-        self._here: set[bytes] = set()
+        self._here: set[tuple[bytes, int]] = set()  # with the request, where they come in such
         self._open: set[tuple[bytes, int]] = set()
         self.touched = False  # whether `save` may have something to write
         self.heard_at = monotonic()
@@ -96,7 +96,7 @@ class Contents:
             return Found(Verdict.DUPLICATE)
         if not message.dup and not self._says_again:
             self._says_again = self._changed = True
-        is_certain = self.resolution is not None and digest in self._here and not message.dup
+        is_certain = self.resolution is not None and _here(message, digest) in self._here and not message.dup
         return Found(Verdict.NEW, 0 if is_certain else 1)
 
     def _learn(self, time: int) -> None:
@@ -107,12 +107,12 @@ class Contents:
         if time > self._newest:
             self._newest, self._changed = time, True
             self._here.clear()
-        if self._step:
-            self._here.add(digest)
         if self._step and message.qos:
             self._open.add((digest, message.packet_id))
         if digest in self._known:
             return
+        if self._step:
+            self._here.add(_here(message, digest))
         self._known.add(digest)
         self._recent.append(digest)
         self._waiting.append(digest)
@@ -160,3 +160,7 @@ class Contents:
         if self.touched:
             self.heard_at = monotonic()
         self._changed = self.touched = False
+
+
+def _here(message: Message, digest: bytes) -> tuple[bytes, int]:
+    return digest, 0 if message.qos else message.packet_id

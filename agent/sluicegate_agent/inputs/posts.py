@@ -7,12 +7,14 @@ protocol call. With the header `Idempotency-Key` a request that is sent again co
 from __future__ import annotations
 
 import contextlib
+import gzip
 import logging
 import socket
 import zlib
 from collections import deque
 from collections.abc import Iterator
 from io import BytesIO
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -35,14 +37,17 @@ KEY = "idempotency-key"
 _KEY_MOST = 128
 _TOPIC_MOST = 1024
 _WRITES = {"/api/v2/write": "bucket", "/write": "db"}
+#: What InfluxDB 1 calls units.
+_PRECISIONS = {"n": "ns", "u": "us"}
 _WHOLE = ("cbor", "cbor-array", "msgpack", "msgpack-array")
 
 
 class Post(Ticket):
-    """One request on its way: what is left of it, and what became of the rest."""
+    """One request on its way: what is left of it, and what became of the rest; `number` tells it from others."""
 
-    def __init__(self, topic: str, body: bytes, key: str, *, is_one: bool) -> None:
+    def __init__(self, number: int, topic: str, body: bytes, key: str, precision: str, *, is_one: bool) -> None:
         super().__init__(dict, _told)
+        self.number, self.precision = number, _PRECISIONS.get(precision, precision)
         self.topic, self.body, self.key, self.is_one = topic, body, key, is_one
         self.messages: Iterator[Message] | None = None
         self.at = 0
@@ -71,6 +76,7 @@ class Posts:
             each.setblocking(False)
         self._waiting: deque[Post] = deque(maxlen=config.http.connections)
         self._counted: list[Post] = []
+        self._numbers = count(1)
         place = pipeline.state.store.connection, POSTS, max(config.identity.horizon, 4096)
         self._keys = pipeline.identities.contents[POSTS] = Contents(*place)
         self._server = Server(config.http, self._handle, "http", body=int(config.http.body))
@@ -96,7 +102,8 @@ class Posts:
         if len(key) > _KEY_MOST or not key.isprintable():
             raise Refused(400, f"expected {KEY} of up to {_KEY_MOST} printable characters")
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        post = Post(topic, self._unpacked(request), key, is_one=kind == "application/json")
+        named = next(self._numbers), topic, self._unpacked(request), key, request.query.get("precision", "")
+        post = Post(*named, is_one=kind == "application/json")
         if len(self._waiting) == self._waiting.maxlen:
             raise Refused(503, "too many requests wait; try again later")
         self._waiting.append(post)
@@ -111,13 +118,14 @@ class Posts:
         if coding != "gzip":
             raise Refused(415, "expected Content-Encoding gzip, or none")
         most = int(self._config.http.body)
-        unpacker = zlib.decompressobj(31)
         try:
-            found = unpacker.decompress(request.body, most + 1)
-        except zlib.error:
+            found = gzip.GzipFile(fileobj=BytesIO(request.body)).read(most + 1)  # of all its members
+        except EOFError:
+            raise Refused(400, "the body has no end") from None
+        except (OSError, zlib.error):
             raise Refused(400, "the body is not gzip") from None
-        if len(found) > most or not unpacker.eof:
-            raise Refused(413, f"unpacked, the body is larger than http.body ({most}), or has no end")
+        if len(found) > most:
+            raise Refused(413, f"unpacked, the body is larger than http.body ({most})")
         return found
 
     # in the agent's thread
@@ -158,8 +166,12 @@ class Posts:
         except Unreadable as reason:
             post.end(404, f"topic {post.topic[:64]}: {reason}")
             return
+        unit = "ns" if source.time_format == "iso8601" else source.time_format
+        if source.format == "line" and post.precision not in ("", unit):
+            post.end(400, f"precision={post.precision[:8]}, but topic {post.topic[:64]} is read in {unit}")
+            return
         limit = int(self._config.limits.payload)
-        post.messages = (Message(post.topic, *_cut(each, limit)) for each in _split(source, post))
+        post.messages = (_message(post, each, limit) for each in _split(source, post))
 
     def _take(self, post: Post, message: Message) -> None:
         """Count one message of a request, unless it was under its key."""
@@ -222,6 +234,6 @@ def _split(source: SourceConfig, post: Post) -> Iterator[bytes]:
         yield from (line.strip() for line in BytesIO(post.body) if line.strip())
 
 
-def _cut(payload: bytes, limit: int) -> tuple[bytes, int, int, int]:
-    """A payload no longer than allowed, and how long it was."""
-    return payload[:limit], 0, 0, len(payload) if len(payload) > limit else 0
+def _message(post: Post, payload: bytes, limit: int) -> Message:
+    """A part of a request, no longer than allowed; with how long it was."""
+    return Message(post.topic, payload[:limit], post.number, 0, len(payload) if len(payload) > limit else 0)

@@ -45,6 +45,14 @@ def test_ten_equal_in_two_seconds(store: sqlite3.Connection, resolution: int | N
     assert sum(each.doubt for each in found) == doubt
 
 
+def test_two_that_come_again_are_both_in_doubt(store: sqlite3.Connection) -> None:
+    """Of a broker that sends again without DUP: the second of the new connection is no surer than the first."""
+    contents = Contents(store, "t", 100, SECOND)
+    assert [take(contents, 1000 * SECOND, number).doubt for number in (1, 2)] == [0, 0]
+    contents.connected()
+    assert [take(contents, 1000 * SECOND, number).doubt for number in (3, 4)] == [1, 1]
+
+
 def test_a_repeat_of_an_older_time_is_one(store: sqlite3.Connection) -> None:
     """A publisher that repeats up to 500 messages later: once the time has gone on, each counts once for certain."""
     rng = random.Random(3)

@@ -23,6 +23,7 @@ from sluicegate_demo.ports import free_port
 TIMED = {"topic": "timed", "input": "http", "streams": {"x": "x"}, "time": "t", "time_format": "s"}
 BARE = {"topic": "bare", "input": "http", "streams": {"y": ""}, "format": "number"}
 LINES = {"topic": "lines", "input": "http", "streams": {"z": "m.z"}, "format": "line", "time_format": "s"}
+COARSE = TIMED | {"topic": "coarse", "streams": {"c": "x"}, "resolution": "1s"}
 OTHER = {"topic": "other", "streams": {"o": "o"}}
 
 
@@ -32,7 +33,7 @@ class Receiver:
     def __init__(self, folder: Path, **http: Any) -> None:
         self.port = free_port()
         listen = {"listen": f"127.0.0.1:{self.port}"} | http
-        self.desk = Desk(folder, [TIMED, BARE, LINES, OTHER], http=listen)
+        self.desk = Desk(folder, [TIMED, COARSE, BARE, LINES, OTHER], http=listen)
         self.inputs = Inputs(self.desk.config, self.desk.pipeline, NoLink())
 
     def send(self, path: str, body: bytes, method: str = "POST", **headers: str) -> tuple[int, Any]:
@@ -129,6 +130,26 @@ def test_a_retry_while_commits_fail_counts_once(receiver: Callable[..., Receiver
     assert one.desk.sums() == {"y": (9.0, 2)}
 
 
+def test_a_retry_of_a_sensor_with_a_coarse_clock_is_in_doubt(receiver: Callable[..., Receiver]) -> None:
+    """Two equal messages of one request are two readings; those of another may be what the sender sends again."""
+    one = receiver()
+    assert one.post("/in/coarse", lines(1, 1))[1]["accepted"] == 2
+    assert one.desk.state.counters["undecidable"] == 0
+    assert one.post("/in/coarse", lines(1, 1))[1]["accepted"] == 2
+    assert one.desk.state.counters["undecidable"] == 2
+
+
+def test_a_packed_body_of_several_members(receiver: Callable[..., Receiver]) -> None:
+    """As who packs each batch and sends them together; one that is cut is refused whole, and may be sent again."""
+    one = receiver()
+    body = gzip.compress(b"1\n2\n") + gzip.compress(b"3\n4\n")
+    for cut in range(1, len(body)):
+        if cut != len(body) // 2:
+            assert one.post("/in/bare", body[:cut], Content_Encoding="gzip")[0] == 400
+    assert one.post("/in/bare", body, Content_Encoding="gzip")[1]["accepted"] == 4
+    assert one.desk.sums() == {"y": (10.0, 4)}
+
+
 def test_line_protocol_as_its_senders_send_it(receiver: Callable[..., Receiver]) -> None:
     """InfluxDB's paths, packed or not; more lines than one message may have."""
     one = receiver()
@@ -136,6 +157,7 @@ def test_line_protocol_as_its_senders_send_it(receiver: Callable[..., Receiver])
     told = one.post("/api/v2/write?org=o&bucket=lines&precision=s", gzip.compress(body), Content_Encoding="gzip")
     assert told == (200, {"accepted": 1500, "duplicates": 0, "refused": 0})
     assert one.post("/write?db=lines", body[:1000].rpartition(b"\n")[0])[1]["accepted"] == 0
+    assert one.post("/write?db=lines&precision=ms", b"m z=1 9000")[0] == 400, "its source reads seconds"
     assert one.desk.sums() == {"z": (float(sum(range(1500))), 1500)}
 
 
