@@ -2,7 +2,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from typing import Any, Self, final
 
-from sluicegate.histograms._rules import Rules
+from sluicegate.histograms.composition import Deciding
 from sluicegate.histograms.max_like import Guard
 from sluicegate.histograms.widths import Term
 from sluicegate.monoids.layout import Layout
@@ -25,7 +25,7 @@ class Core:
         value: int,
         limit: int,
         centers: Sequence[float] | None,
-        rules: Rules | None = None,
+        rules: Deciding | None = None,
         hop: int = 1,
         up_to: int = 0,
         eviction: EvictionRule | None = None,

@@ -42,7 +42,7 @@ cdef class Core(Ingesting):
     """A window's leaves, their engine, and what has been evicted."""
 
     def __cinit__(
-        self, layout, str engine, int policy, int64_t value, int64_t limit, centers, Rules rules=None, int64_t hop=1,
+        self, layout, str engine, int policy, int64_t value, int64_t limit, centers, rules=None, int64_t hop=1,
         int up_to=0, eviction=None, merging=None, staging=None,
     ):
         self._layout = layout
@@ -53,7 +53,7 @@ cdef class Core(Ingesting):
             layout = layout.untimed
         self.policy, self.value, self.hop, self.up_to.sign = policy, value, hop, up_to
         self.bucketed, self.buckets, self.rule = layout.bucketed, Buckets(), Rule()
-        self.buckets.setup(rules, limit, layout)
+        self.buckets.setup(None if rules is None else Rules(*rules), limit, layout)
         self.centers_itself = layout.centered
         self.up_to.slot = layout.extreme_slot(up_to)
         self.accepted = self.created = 0

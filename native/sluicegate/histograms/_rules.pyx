@@ -5,14 +5,13 @@ joins. Without a prediction the sum-like or max-like histogram decides alone. By
 tests/native/histograms.
 """
 cimport cython
-from cpython.array cimport array
 from libc.math cimport ceil, fabs, floor, sqrt
 from libc.stdint cimport int64_t
 from libc.string cimport memmove
 
 import struct
 
-from sluicegate.histograms._statistics cimport c_normal_quantile, c_student_quantile
+from sluicegate.histograms._statistics cimport c_student_quantile
 from sluicegate.histograms._values cimport MaxRule, SumRule, peaks_join, sums_join, sums_took
 
 from sluicegate.constants import HOP_DOUBT as _DOUBT_BYTES
@@ -28,12 +27,12 @@ _head = struct.Struct("<3q2B")
 cdef class HopRule:
     """Sizes of past evictions, the last known boundary, and the next predicted zone of boundaries."""
 
-    def __cinit__(self, double confidence, double mean, double deviation):
-        self.confidence, self.mean = confidence, mean
-        self.spread = c_normal_quantile(0.5 + confidence / 2.0) * deviation
+    def __cinit__(self, double confidence, double z, double mean, double deviation):
+        self.confidence, self.z, self.mean = confidence, z, mean
+        self.spread = z * deviation
         self.predict()
 
-    cpdef int verdict(self, int64_t ordinal) noexcept nogil:
+    cdef int verdict(self, int64_t ordinal) noexcept nogil:
         """Where the next reading stands: 0 joins the block, 1 opens a bucket, 2 another histogram decides."""
         if self.mean == 0.0:
             return OTHER
@@ -41,7 +40,7 @@ cdef class HopRule:
             return OPEN
         return OTHER if self.first < ordinal and ordinal <= self.last else JOIN
 
-    cpdef void took(self, int64_t ordinal) noexcept nogil:
+    cdef void took(self, int64_t ordinal) noexcept nogil:
         """Note a reading."""
         self.following = ordinal + 1
         if self.mean > 0.0:
@@ -65,7 +64,7 @@ cdef class HopRule:
         cdef double half = self.spread * sqrt(k + k * k / self.n if self.n else k)
         self.first, self.last = <int64_t> floor(middle - half) - 1, <int64_t> ceil(middle + half)
 
-    cpdef void evicted(self, int64_t start, int64_t uncertain) noexcept nogil:
+    cdef void evicted(self, int64_t start, int64_t uncertain) noexcept nogil:
         """The window now begins at ordinal `start`, or up to `uncertain` readings later, within its oldest bucket."""
         cdef int64_t least = start - self.boundary, most = start + uncertain - self.boundary, size
         if self.pending and not uncertain:
@@ -138,7 +137,7 @@ cdef class HopRule:
         for i in range(self.held - n, self.held):
             squares += (self.sizes[i] - self.mean) * (self.sizes[i] - self.mean)
         self.n = n
-        self.spread = c_student_quantile(self.confidence, n - 1) * sqrt(squares / (n - 1)) if squares > 0.0 else 0.0
+        self.spread = c_student_quantile(self.confidence, self.z, n - 1) * sqrt(squares / (n - 1)) if squares > 0.0 else 0.0
 
     # for Python
 
@@ -180,12 +179,14 @@ cdef class HopRule:
 cdef class Rules:
     """What a window's core asks for each reading; any part may be absent (None), not all."""
 
-    def __cinit__(self, SumRule sums, MaxRule most, HopRule hop, int64_t refresh):
-        self.sums, self.most, self.hop, self.refresh_every = sums, most, hop, refresh
+    def __cinit__(self, sums, most, hop, int64_t refresh):
+        """As `composition.Deciding` has them."""
+        self.sums, self.most = None if sums is None else SumRule(*sums), None if most is None else MaxRule(*most)
+        self.hop, self.refresh_every = None if hop is None else HopRule(*hop), refresh
         self.has_sums, self.has_most, self.has_hop = sums is not None, most is not None, hop is not None
         self.due_at = 0 if self.has_sums else 1LL << 62
 
-    cpdef void refresh(self, int64_t ordinal) noexcept nogil:
+    cdef void refresh(self, int64_t ordinal) noexcept nogil:
         """Take the limits anew."""
         cdef int64_t count = ordinal - self.start
         if not self.has_sums:
@@ -194,7 +195,7 @@ cdef class Rules:
         self.due_at = ordinal + min(max(count >> 6, 1), self.refresh_every)
         self.sampling = self.full
 
-    cdef bint c_joins(self, const double* values, int64_t ordinal) noexcept nogil:
+    cdef bint joins(self, const double* values, int64_t ordinal) noexcept nogil:
         cdef int verdict = self.hop.verdict(ordinal) if self.has_hop else OTHER
         if verdict != OTHER:
             return verdict == JOIN
@@ -202,17 +203,17 @@ cdef class Rules:
             return sums_join(self.sums.sums, self.sums.m, self.sums.n, values)
         return self.has_most and peaks_join(self.most.peaks, self.most.m, self.most.paper, values)
 
-    cdef void c_took(self, const double* values, int64_t ordinal, bint joined) noexcept nogil:
+    cdef void took(self, const double* values, int64_t ordinal, bint joined) noexcept nogil:
         self.sampling = False
         if self.has_sums:
             sums_took(self.sums.sums, self.sums.m, values, joined)
             self.sums.n = self.sums.n + 1 if joined else 1
         if self.has_most:
-            self.most.c_took(values, joined, ordinal + 1 - self.start)
+            self.most.took(values, joined, ordinal + 1 - self.start)
         if self.has_hop:
             self.hop.took(ordinal)
 
-    cpdef void settled(self, int64_t start, int64_t uncertain) noexcept nogil:
+    cdef void settled(self, int64_t start, int64_t uncertain) noexcept nogil:
         """The window begins at ordinal `start`, or up to `uncertain` readings later where the policy does not tell."""
         if start <= self.start:
             return
@@ -220,7 +221,7 @@ cdef class Rules:
         if self.has_hop:
             self.hop.evicted(start, uncertain)
 
-    cpdef void coarsened(self) noexcept nogil:
+    cdef void coarsened(self) noexcept nogil:
         """Buckets were merged pairwise, the newest one too."""
         if self.has_sums:
             self.sums.coarsened()
@@ -228,30 +229,6 @@ cdef class Rules:
             self.most.coarsened()
 
     # for Python
-
-    @property
-    def controls(self):
-        """The number of sums under control: each needs a result and a sample when a refresh is due."""
-        return self.sums.m if self.has_sums else 0
-
-    @property
-    def sampling(self):
-        """Whether the next reading carries the current results as a sample."""
-        return bool(self.sampling)
-
-    def due(self, int64_t ordinal):
-        """Whether limits are to be taken anew before this reading."""
-        return ordinal >= self.due_at
-
-    def joins(self, values, int64_t ordinal):
-        """Whether the newest bucket takes this reading; nothing is changed."""
-        cdef array x = array("d", values)
-        return self.c_joins(x.data.as_doubles, ordinal)
-
-    def took(self, values, int64_t ordinal, bint joined):
-        """Note that the reading joined the newest bucket, or opened one."""
-        cdef array x = array("d", values)
-        self.c_took(x.data.as_doubles, ordinal, joined)
 
     def state(self):
         """What a restart needs: of fixed length, little-endian."""

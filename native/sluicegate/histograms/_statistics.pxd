@@ -13,8 +13,7 @@ cdef struct Gev:
     double shape  # Hosking's k = −ξ
 
 
-cdef double c_normal_quantile(double p) noexcept nogil
-cdef double c_student_quantile(double confidence, int freedom) noexcept nogil
+cdef double c_student_quantile(double confidence, double z, int freedom) noexcept nogil  # z: of a normal variable
 cdef void c_merge(Moments* a, const Moments* b) noexcept nogil  # a ← a then b
 cdef void c_prediction_interval(const Moments* sample, double t, double* low, double* high) noexcept nogil
 cdef double c_least_magnitude(double low, double high) noexcept nogil

@@ -2,59 +2,13 @@
 
 They neither allocate nor need the GIL. tests/native/histograms/told_statistics.py calls them from Python.
 """
-from libc.math cimport INFINITY, atan, exp, expm1, fabs, isfinite, log, pow, sqrt
+from libc.math cimport INFINITY, atan, exp, expm1, fabs, isfinite, log, pow, sqrt, tgamma
 
 cdef int _MOST_SUMMED = 128
 cdef double _PI = 3.141592653589793
 cdef double _EULER = 0.5772156649015329
 cdef double _LOG2 = log(2.0)
 cdef double _LOG3 = log(3.0)
-cdef double[9] _LANCZOS = [
-    0.99999999999980993, 676.5203681218851, -1259.1392167224028, 771.32342877765313, -176.61502916214059,
-    12.507343278686905, -0.13857109526572012, 9.9843695780195716e-6, 1.5056327351493116e-7,
-]
-cdef double[8] _CENTRAL_A = [
-    2509.0809287301226727, 33430.575583588128105, 67265.770927008700853, 45921.953931549871457, 13731.693765509461125,
-    1971.5909503065514427, 133.14166789178437745, 3.387132872796366608,
-]
-cdef double[8] _CENTRAL_B = [
-    5226.495278852545925, 28729.085735721942674, 39307.89580009271061, 21213.794301586595867, 5394.1960214247511077,
-    687.1870074920579083, 42.313330701600911252, 1.0,
-]
-cdef double[8] _MIDDLE_A = [
-    7.7454501427834140764e-4, 0.0227238449892691845833, 0.24178072517745061177, 1.27045825245236838258,
-    3.64784832476320460504, 5.7694972214606914055, 4.6303378461565452959, 1.42343711074968357734,
-]
-cdef double[8] _MIDDLE_B = [
-    1.05075007164441684324e-9, 5.475938084995344946e-4, 0.0151986665636164571966, 0.14810397642748007459,
-    0.68976733498510000455, 1.6763848301838038494, 2.05319162663775882187, 1.0,
-]
-cdef double[8] _TAIL_A = [
-    2.01033439929228813265e-7, 2.71155556874348757815e-5, 0.0012426609473880784386, 0.026532189526576123093,
-    0.29656057182850489123, 1.7848265399172913358, 5.4637849111641143699, 6.6579046435011037772,
-]
-cdef double[8] _TAIL_B = [
-    2.04426310338993978564e-15, 1.4215117583164458887e-7, 1.8463183175100546818e-5, 7.868691311456132591e-4,
-    0.0148753612908506148525, 0.13692988092273580531, 0.59983220655588793769, 1.0,
-]
-
-
-cdef double _ratio(double r, const double* a, const double* b) noexcept nogil:
-    cdef double above = 0.0, below = 0.0
-    cdef int i
-    for i in range(8):
-        above = above * r + a[i]
-        below = below * r + b[i]
-    return above / below
-
-
-cdef double c_normal_quantile(double p) noexcept nogil:
-    cdef double q = p - 0.5, r, x
-    if fabs(q) <= 0.425:
-        return q * _ratio(0.180625 - q * q, _CENTRAL_A, _CENTRAL_B)
-    r = sqrt(-log(p if q < 0 else 1.0 - p))
-    x = _ratio(r - 1.6, _MIDDLE_A, _MIDDLE_B) if r <= 5.0 else _ratio(r - 5.0, _TAIL_A, _TAIL_B)
-    return -x if q < 0 else x
 
 
 cdef double _student_probability(double t, int freedom) noexcept nogil:
@@ -77,8 +31,8 @@ cdef double _student_density(double t, int freedom) noexcept nogil:
     return ratio / sqrt(freedom * _PI) * pow(1.0 + t * t / freedom, -(freedom + 1.0) / 2.0)
 
 
-cdef double c_student_quantile(double confidence, int freedom) noexcept nogil:
-    cdef double z = c_normal_quantile(0.5 + confidence / 2.0), t = z, step
+cdef double c_student_quantile(double confidence, double z, int freedom) noexcept nogil:
+    cdef double t = z, step
     cdef int i
     if freedom >= _MOST_SUMMED:
         return _fisher(z, <double>freedom)
@@ -126,18 +80,6 @@ cdef double c_least_magnitude(double low, double high) noexcept nogil:
     return min(fabs(low), fabs(high))
 
 
-cdef double _gamma(double z) noexcept nogil:
-    cdef double total = _LANCZOS[0], base
-    cdef int i
-    if z < 1.0:
-        return _gamma(z + 1.0) / z
-    z -= 1.0
-    base = z + 7.5
-    for i in range(1, 9):
-        total += _LANCZOS[i] / (z + i)
-    return sqrt(2.0 * _PI) * pow(base, z + 0.5) * exp(-base) * total
-
-
 cdef void _sort(double* x, int n) noexcept nogil:
     """Insertion sort, of 30 maxima."""
     cdef int i, j
@@ -182,7 +124,7 @@ cdef Gev _of_moments(double l1, double l2, double skew) noexcept nogil:
         fit.location = l1 - _EULER * fit.scale
         fit.shape = 0.0
         return fit
-    gamma = _gamma(1.0 + k)
+    gamma = tgamma(1.0 + k)
     fit.scale = l2 * k / (-expm1(-k * _LOG2) * gamma)
     fit.location = l1 - fit.scale * (1.0 - gamma) / k
     fit.shape = k

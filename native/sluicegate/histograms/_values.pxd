@@ -62,11 +62,12 @@ cdef class SumRule:
     cdef int m
     cdef int64_t n  # readings of the open bucket
     cdef double confidence
+    cdef double z  # the normal quantile of that
     cdef double t  # Student's quantile for `freedom`
     cdef int freedom
 
-    cpdef void coarsened(self) noexcept nogil  # the open bucket was merged with its neighbour: it should close
-    cpdef void refresh(self, int64_t count, bint full) noexcept nogil  # limits anew, from `results` and `samples`
+    cdef void coarsened(self) noexcept nogil  # the open bucket was merged with its neighbour: it should close
+    cdef void refresh(self, int64_t count, bint full) noexcept nogil  # limits anew, from their results and samples
     cdef double base(self, int j, bint full) noexcept nogil
     cdef double floor(self, int j, int64_t count) noexcept nogil
 
@@ -116,11 +117,11 @@ cdef class MaxRule:
     cdef int64_t block_size
     cdef int64_t n  # readings of the open block
     cdef int64_t longest  # the longest window so far
-    cdef readonly int64_t fits
+    cdef int64_t fits
     cdef double confidence
     cdef bint paper
 
-    cdef void c_took(self, const double* values, bint joined, int64_t count) noexcept nogil
-    cpdef void coarsened(self) noexcept nogil  # no candidate joins the open bucket
+    cdef void took(self, const double* values, bint joined, int64_t count) noexcept nogil
+    cdef void coarsened(self) noexcept nogil  # no candidate joins the open bucket
     cdef void end_block(self) noexcept nogil
     cdef void refit(self, Peak* p) noexcept nogil

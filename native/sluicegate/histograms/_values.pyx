@@ -3,7 +3,6 @@
 A sum is not endangered (A2MTA, II-A), and no value may become the window's extreme (II-B).
 """
 cimport cython
-from cpython.array cimport array
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
@@ -15,8 +14,6 @@ from sluicegate.histograms._statistics cimport (
     Gev, c_fit_gev, c_least_magnitude, c_paper_range, c_prediction_interval, c_recommended_range, c_student_quantile,
 )
 
-from sluicegate.histograms.sum_like import Control
-
 cdef double _LEAST_SAMPLE = 30.0
 cdef int _LEAST_MAXIMA = 5
 cdef int64_t _LEAST_AUTOMATIC = 64
@@ -26,7 +23,7 @@ cdef int64_t _LEAST_AUTOMATIC = 64
 cdef class SumRule:
     """The open bucket's prefix extremes of each controlled sum, and the limits they are held to."""
 
-    def __cinit__(self, controls, double confidence):
+    def __cinit__(self, controls, double confidence, double z):
         cdef int j
         self.m = len(controls)
         self.sums = <Sum*> calloc(max(self.m, 1), sizeof(Sum))
@@ -35,20 +32,20 @@ cdef class SumRule:
         for j, control in enumerate(controls):
             self.sums[j].dimension, self.sums[j].error, self.sums[j].atol, self.sums[j].mean = control
             self.sums[j].low, self.sums[j].high = INFINITY, -INFINITY
-        self.confidence = confidence
+        self.confidence, self.z = confidence, z
 
     def __dealloc__(self):
         free(self.sums)
 
-    cpdef void coarsened(self) noexcept nogil:
+    cdef void coarsened(self) noexcept nogil:
         """The open bucket was merged with its neighbour: it should close."""
         cdef int j
         for j in range(self.m):
             self.sums[j].low = -INFINITY
         self.n = 1LL << 62
 
-    cpdef void refresh(self, int64_t count, bint full) noexcept nogil:
-        """Take the limits anew from `results` and `samples`."""
+    cdef void refresh(self, int64_t count, bint full) noexcept nogil:
+        """Take the limits anew from the sums' results and samples."""
         cdef int j
         for j in range(self.m):
             self.sums[j].limit = self.sums[j].error * self.base(j, full) + self.floor(j, count)
@@ -61,7 +58,7 @@ cdef class SumRule:
             return fabs(s.result)
         freedom = <int> min(s.sample.n, 1e9) - 1
         if freedom != self.freedom:
-            self.freedom, self.t = freedom, c_student_quantile(self.confidence, freedom)
+            self.freedom, self.t = freedom, c_student_quantile(self.confidence, self.z, freedom)
         c_prediction_interval(&s.sample, self.t, &low, &high)
         return c_least_magnitude(low, high)
 
@@ -76,56 +73,6 @@ cdef class SumRule:
         return s.atol * n * n / total if total > 0.0 else INFINITY
 
     # for Python
-
-    @property
-    def controls(self):
-        """The sums under control."""
-        cdef int j
-        return tuple([
-            Control(self.sums[j].dimension, self.sums[j].error, self.sums[j].atol, self.sums[j].mean)
-            for j in range(self.m)
-        ])
-
-    @property
-    def limits(self):
-        """What a cut of the open bucket may cost each sum."""
-        cdef int j
-        return [self.sums[j].limit for j in range(self.m)]
-
-    @property
-    def results(self):
-        """The current sums."""
-        cdef int j
-        return [self.sums[j].result for j in range(self.m)]
-
-    @results.setter
-    def results(self, values):
-        cdef int j
-        for j in range(self.m):
-            self.sums[j].result = values[j]
-
-    @property
-    def samples(self):
-        """The moments of past results."""
-        cdef int j
-        return [(self.sums[j].sample.n, self.sums[j].sample.mean, self.sums[j].sample.m2) for j in range(self.m)]
-
-    @samples.setter
-    def samples(self, values):
-        cdef int j
-        for j in range(self.m):
-            self.sums[j].sample.n, self.sums[j].sample.mean, self.sums[j].sample.m2 = values[j]
-
-    def joins(self, values):
-        """Whether the open bucket with this reading stays within every limit."""
-        cdef array x = array("d", values)
-        return sums_join(self.sums, self.m, self.n, x.data.as_doubles)
-
-    def took(self, values, bint joined):
-        """Note that a reading joined the open bucket, or opened one."""
-        cdef array x = array("d", values)
-        sums_took(self.sums, self.m, x.data.as_doubles, joined)
-        self.n = self.n + 1 if joined else 1
 
     def state(self):
         """What a restart needs, 8 bytes little-endian each."""
@@ -168,7 +115,7 @@ cdef class MaxRule:
     def __dealloc__(self):
         free(self.peaks)
 
-    cdef void c_took(self, const double* values, bint joined, int64_t count) noexcept nogil:
+    cdef void took(self, const double* values, bint joined, int64_t count) noexcept nogil:
         peaks_took(self.peaks, self.m, values, joined)
         self.n += 1
         self.longest = max(self.longest, count)
@@ -203,29 +150,13 @@ cdef class MaxRule:
             c_recommended_range(&fit, self.confidence, &p.low, &p.high)
         self.fits += 1
 
-    cpdef void coarsened(self) noexcept nogil:
+    cdef void coarsened(self) noexcept nogil:
         """The open bucket was merged with its neighbour: no candidate joins it."""
         cdef int j
         for j in range(self.m):
             self.peaks[j].opened = INFINITY
 
     # for Python
-
-    @property
-    def ranges(self):
-        """The candidates of each extreme, as sign · value."""
-        cdef int j
-        return [(self.peaks[j].low, self.peaks[j].high) for j in range(self.m)]
-
-    def joins(self, values):
-        """Whether the reading is no candidate of any extreme, or hides what the open bucket holds."""
-        cdef array x = array("d", values)
-        return peaks_join(self.peaks, self.m, self.paper, x.data.as_doubles)
-
-    def took(self, values, bint joined, int64_t count):
-        """Note a reading and the window's count; a block that ends refits the range."""
-        cdef array x = array("d", values)
-        self.c_took(x.data.as_doubles, joined, count)
 
     def state(self):
         """What a restart needs, 8 bytes little-endian each."""

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from sluicegate.errors import ConfigurationError
-from sluicegate.histograms._rules import HopRule, Rules
-from sluicegate.histograms._values import MaxRule, SumRule
 from sluicegate.histograms.constrained import Constrained
 from sluicegate.histograms.hop import Hop
 from sluicegate.histograms.max_like import MaxLike, WatchedExtreme, extremes
@@ -16,6 +14,15 @@ from sluicegate.histograms.sum_like import Control, SumLike, controls
 Histogram = SumLike | MaxLike | Hop | Constrained
 _NONE_DUE = 1
 One = TypeVar("One", SumLike, MaxLike, Hop, Constrained)
+
+
+class Deciding(NamedTuple):
+    """What a core makes its rules of: the arguments of each rule, None where it is absent, and when sums are due."""
+
+    sums: tuple[Any, ...] | None
+    most: tuple[Any, ...] | None
+    hop: tuple[Any, ...] | None
+    refresh: int
 
 
 class Composition(NamedTuple):
@@ -55,21 +62,24 @@ class Composition(NamedTuple):
         """Whether leaves are buckets of many readings."""
         return bool(self.histograms)
 
-    def rules(self) -> Rules | None:
-        """The rule that decides for each reading, None where at most the constrained footprint does."""
-        estimating = self.max_like if self.max_like and not self.max_like.staircase else None
-        if not (self.sum_like or estimating or self.hop):
+    def rules(self) -> Deciding | None:
+        """What decides for each reading, None where at most the constrained footprint does."""
+        most, hop = self.max_like if self.max_like and not self.max_like.staircase else None, self.hop
+        if not (self.sum_like or most or hop):
             return None
-        sums = SumRule(self.controls, self.sum_like.confidence) if self.sum_like else None
-        hop = HopRule(self.hop.confidence, *self.hop.expected) if self.hop else None
-        refresh = self.sum_like.refresh if self.sum_like else _NONE_DUE
-        return Rules(sums, _max_rule(estimating, self.extremes), hop, refresh)
+        return Deciding(
+            (self.controls, self.sum_like.confidence, _quantile(self.sum_like.confidence)) if self.sum_like else None,
+            (self.extremes, most.block or 0, most.confidence, most.candidates == "paper") if most else None,
+            (hop.confidence, _quantile(hop.confidence), *hop.expected) if hop else None,
+            self.sum_like.refresh if self.sum_like else _NONE_DUE,
+        )
 
 
-def _max_rule(histogram: MaxLike | None, kept: Sequence[WatchedExtreme]) -> MaxRule | None:
-    if histogram is None:
-        return None
-    return MaxRule(kept, histogram.block or 0, histogram.confidence, histogram.candidates == "paper")
+def _quantile(confidence: float) -> float:
+    """z: a normal variable is within z deviations of its mean with this probability."""
+    from statistics import NormalDist  # few windows ask for it: 1 MiB
+
+    return NormalDist().inv_cdf(0.5 + confidence / 2.0)
 
 
 def compose(histograms: Sequence[Histogram], kinds: Sequence[tuple[str, str, int]], hops: bool) -> Composition:

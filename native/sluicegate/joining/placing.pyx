@@ -38,7 +38,7 @@ cdef inline int place_in(State s, Buckets b, const double* values, int64_t time)
             make_room(s)
             continue
         if b.rules is not None:
-            b.rules.c_took(values, s.accepted, joined)
+            b.rules.took(values, s.accepted, joined)
         return 0
 
 
@@ -60,7 +60,7 @@ cdef inline bint joins(State s, Buckets b, const double* values, int64_t time) n
     cdef bint late = time < newest[H_T_LAST].i
     if not late and hiding(s, b) and hides(&s.up_to, values[0], newest[s.up_to.slot].f):
         return True
-    if not late and b.rules is not None and b.rules.c_joins(values, s.accepted):
+    if not late and b.rules is not None and b.rules.joins(values, s.accepted):
         return True
     return may_force(s, b) and forced(s, b, late, newest)
 
@@ -158,12 +158,12 @@ cdef int64_t count_joining(State s, Buckets b, const double* values, const int64
             return n
         if hidden and hides(&s.up_to, values[0], top):
             top, size = values[0], -n
-        elif not (b.rules is not None and b.rules.c_joins(values, s.accepted + n)) and not (
+        elif not (b.rules is not None and b.rules.joins(values, s.accepted + n)) and not (
             forcing and (size + n) * share < max(s.accepted + n - oldest[H_O_FIRST].i + 1, few)
         ):
             return n
         if b.rules is not None:
-            b.rules.c_took(values, s.accepted + n, True)
+            b.rules.took(values, s.accepted + n, True)
             if sliding:
                 b.rules.settled(s.accepted + n + 1 - s.value, 0)
         late = time
@@ -227,7 +227,7 @@ cdef int stage(State s, Staged staged, const double* values, int64_t time) excep
             spill(s, staged)
         staged.push(s.reading)
     if s.buckets.rules is not None:
-        s.buckets.rules.c_took(values, s.accepted, joined)
+        s.buckets.rules.took(values, s.accepted, joined)
     return 0
 
 

@@ -34,7 +34,7 @@ class HopRule:
     def __init__(self, confidence: float, mean: float, deviation: float) -> None:
         """`mean`, `deviation`: the hint; mean 0: none."""
         self._confidence, self._hint = confidence, (mean, deviation)
-        self._mean, self._spread, self._n = mean, normal_quantile(0.5 + confidence / 2.0) * deviation, 0
+        self._mean, self._spread, self._n = mean, normal_quantile(confidence) * deviation, 0
         self._sizes: list[float] = []  # oldest first
         self.boundary = self._next = 0
         self._k, self.first, self.last = 0, 0, 0

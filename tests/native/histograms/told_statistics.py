@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from ctypes import POINTER, byref, c_double, c_int
+from statistics import NormalDist
 from typing import Any
 
 from sluicegate.histograms import _statistics
@@ -31,8 +32,7 @@ def _function(name: str, result: Any, *arguments: Any) -> Any:
 
 
 _THREE, _OUT = POINTER(_Three), POINTER(c_double)
-normal_quantile = _function("c_normal_quantile", c_double, c_double)
-student_quantile = _function("c_student_quantile", c_double, c_double, c_int)
+_student_quantile = _function("c_student_quantile", c_double, c_double, c_double, c_int)
 least_magnitude = _function("c_least_magnitude", c_double, c_double, c_double)
 _merge = _function("c_merge", None, _THREE, _THREE)
 _prediction_interval = _function("c_prediction_interval", None, _THREE, c_double, _OUT, _OUT)
@@ -46,6 +46,16 @@ def _between(function: Any, of: Triple, x: float) -> tuple[float, float]:
     low, high = c_double(), c_double()
     function(byref(_Three(*of)), x, byref(low), byref(high))
     return low.value, high.value
+
+
+def normal_quantile(confidence: float) -> float:
+    """How many deviations from its mean a normal variable is within with this probability."""
+    return NormalDist().inv_cdf(0.5 + confidence / 2.0)
+
+
+def student_quantile(confidence: float, freedom: int) -> float:
+    """The same for Student's t."""
+    return float(_student_quantile(confidence, normal_quantile(confidence), freedom))
 
 
 def merge(a: Triple, b: Triple) -> Triple:

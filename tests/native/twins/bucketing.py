@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rules_together import Together
+
 from sluicegate.constants import BY_COUNT, FINER, KEPT_LEVELS
-from sluicegate.histograms._rules import Rules
 from sluicegate.monoids.layout import COUNT, O_FIRST, T_FIRST, T_LAST, Op
 from sluicegate.records import Cut
 from sluicegate.reference.core import ExactCore
@@ -26,7 +27,7 @@ class Bucketing(ExactCore):
     _up_to: int
     _bucketed: bool
     _extreme_slot: int
-    _rules: Rules | None
+    _rules: Together | None
     _pairs: Pairs | None
     _staged: Staged | None
     _late: Late | None  # of a window of buckets by time
@@ -75,7 +76,7 @@ class Bucketing(ExactCore):
             return False
         return size * (self.limit - 2) < wanted
 
-    def _refresh(self, rules: Rules) -> None:
+    def _refresh(self, rules: Together) -> None:
         """Give the sum-like histogram the current results and their sample, which the buckets carry; 0, where empty."""
         total = self._engine.total()
         if rules.sums is not None:
@@ -91,7 +92,7 @@ class Bucketing(ExactCore):
             return float(total[COUNT])
         return (self.centers or ())[dimension] * total[COUNT] + total[self._layout.slot(Op.PREFIX, dimension)]
 
-    def _carry(self, rules: Rules, reading: Partial) -> None:
+    def _carry(self, rules: Together, reading: Partial) -> None:
         for j, result in enumerate(rules.sums.results if rules.sums else ()):
             slot = self._layout.slot(Op.SAMPLE, j)
             reading[slot : slot + 3] = 1.0, result, 0.0

@@ -12,11 +12,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import intervals_twin
+from rules_together import Together
 
 from sluicegate import catalogue
 from sluicegate.constants import BY_COUNT, BY_TIME, CUSTOM, NEVER, SORTED
 from sluicegate.errors import InputError, InvariantError, SnapshotError
-from sluicegate.histograms._rules import Rules
+from sluicegate.histograms.composition import Deciding
 from sluicegate.histograms.max_like import Guard
 from sluicegate.histograms.widths import Term
 from sluicegate.monoids.layout import COUNT, O_FIRST, T_FIRST, T_LAST, Layout
@@ -54,14 +55,15 @@ class Core(Bucketing):
         value: int,
         limit: int,
         centers: Sequence[float] | None,
-        rules: Rules | None = None,
+        rules: Deciding | None = None,
         hop: int = 1,
         up_to: int = 0,
         eviction: EvictionRule | None = None,
         merging: Sequence[Term] | None = None,
         staging: tuple[int, Sequence[Guard]] | None = None,
     ) -> None:
-        self._bucketed, self._rules, self._up_to = layout.bucketed, rules, up_to
+        self._bucketed, self._up_to = layout.bucketed, up_to
+        self._rules = None if rules is None else Together.of(rules)
         self._extreme_slot = layout.extreme_slot(up_to)
         self._facts, self._name = catalogue.check(engine, layout), engine
         self._kept = layout.width if self._facts.keeps_leaves else kept_slots(policy, layout, up_to)

@@ -13,8 +13,9 @@ import struct
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 
+from max_like_twin import MaxRule
+
 from sluicegate.errors import InvariantError
-from sluicegate.histograms._values import MaxRule
 from sluicegate.histograms.max_like import Guard
 from sluicegate.histograms.widths import Term
 from sluicegate.monoids.layout import O_FIRST, T_FIRST, T_LAST
