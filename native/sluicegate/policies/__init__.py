@@ -58,11 +58,9 @@ __all__ = [
 
 def as_policy(policy: Any) -> Policy:
     """Accept a policy or a bare callable, whose attributes `monotone` and `remaining` (default False) declare it."""
-    if isinstance(policy, Count):
-        return count(policy.limit, hop=policy.hop, up_to=policy.up_to)
     if isinstance(policy, Time):
         return time(policy.span, hop=policy.hop, up_to=policy.up_to)
-    if isinstance(policy, Custom | Ruled):
+    if isinstance(policy, Policy):
         return policy
     if isinstance(policy, Punctuation):
         raise ConfigurationError("policy: punctuation ends a tumbling window of sg.WindowSpec; sg.Window only slides")

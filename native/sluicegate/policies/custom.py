@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from sluicegate.checks import is_whole
@@ -22,14 +22,28 @@ class Field(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Custom:
-    """Evict the oldest subsequence `old` while `rule(total, old)` holds; both are of class `Subsequence`."""
+    """Evict the oldest subsequence `old` while `rule(total, old)` holds; both are of class `Subsequence`.
+
+    What the callable promises is declared. `monotone`: where it is true of a prefix it is true of every shorter one,
+    and evicting changes no later answer; then many readings leave in O(log n). Without it they are tested one by one.
+    `remaining`: it depends only on what is left after `old` leaves. `label`: the name a stored window is checked
+    against, where the callable's own is not telling. Raises ConfigurationError.
+    """
 
     rule: Callable[[Any, Any], Any]
+    _: KW_ONLY
     monotone: bool = False
     remaining: bool = False
     label: str = ""
     hops: ClassVar[bool] = True
     exact_only: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        """Raise ConfigurationError for what cannot be called."""
+        if not callable(self.rule):
+            raise ConfigurationError(
+                f"policies.custom: {self.rule!r} is not callable; expected rule(total, old) -> bool"
+            )
 
     @property
     def name(self) -> str:
@@ -39,14 +53,24 @@ class Custom:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """Evict the oldest subsequence while the C function at `address` says 1 of (total, old, context)."""
+    """A rule in compiled code: `int rule(const slot *total, const slot *old, void *context)`, called without the GIL.
+
+    It returns 1 (the oldest subsequence leaves), 0 (it stays) or a negative number, which the caller gets as
+    PolicyError. A slot is a union of double and int64_t; `Window.fields` says what is where (policies.md). It must
+    not keep the pointers, throw, or call the window. `context`: an address that it is given; `keep`: what must live as
+    long as the policy (a cffi or ctypes callback, the context). `until`: the address of `int64_t until(const slot
+    *total, void *context)`, asked after the rule; it returns the ordinal of the first reading after which anything may
+    leave again. Until that is in the rule is not asked, which lets a batch run on. `label`, `monotone` and `remaining`
+    as for `custom`. Raises ConfigurationError. An address that is no such function is undefined behaviour.
+    """
 
     address: int
+    _: KW_ONLY
     label: str
     context: int = 0
     monotone: bool = False
     remaining: bool = False
-    keep: Any = None  # what must live as long as the function or its context
+    keep: Any = None
     until: int = 0
     hops: ClassVar[bool] = True
     exact_only: ClassVar[str] = ""
@@ -72,42 +96,7 @@ class Compiled:
         return eviction._replace(address=self.address, context=self.context, until=self.until)
 
 
-def custom(
-    rule: Callable[[Any, Any], Any], *, monotone: bool = False, remaining: bool = False, label: str = ""
-) -> Custom:
-    """Wrap a callable `rule(total, old) -> bool` and declare what it promises.
-
-    `monotone`: where it is true of a prefix it is true of every shorter one, and evicting changes no later answer;
-    then many readings leave in O(log n). Without it they are tested one by one. `remaining`: it depends only on what
-    is left after `old` leaves. `label`: the name a stored window is checked against, where the callable's own is not
-    telling.
-    """
-    if not callable(rule):
-        raise ConfigurationError(f"policies.custom: {rule!r} is not callable; expected rule(total, old) -> bool")
-    return Custom(rule, monotone, remaining, label)
-
-
-def compiled(
-    address: int,
-    *,
-    label: str,
-    context: int = 0,
-    monotone: bool = False,
-    remaining: bool = False,
-    keep: Any = None,
-    until: int = 0,
-) -> Compiled:
-    """A rule in compiled code: `int rule(const slot *total, const slot *old, void *context)`, called without the GIL.
-
-    It returns 1 (the oldest subsequence leaves), 0 (it stays) or a negative number, which the caller gets as
-    PolicyError. A slot is a union of double and int64_t; `Window.fields` says what is where (policies.md). It must
-    not keep the pointers, throw, or call the window. `context`: an address that it is given; `keep`: what must live as
-    long as the policy (a cffi or ctypes callback, the context). `until`: the address of `int64_t until(const slot
-    *total, void *context)`, asked after the rule; it returns the ordinal of the first reading after which anything may
-    leave again. Until that is in the rule is not asked, which lets a batch run on. `label`, `monotone` and `remaining`
-    as for `custom`. Raises ConfigurationError. An address that is no such function is undefined behaviour.
-    """
-    return Compiled(address, label, context, monotone, remaining, keep, until)
+custom, compiled = Custom, Compiled
 
 
 def fields(layout: Layout) -> dict[str, Field]:

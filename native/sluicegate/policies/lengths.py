@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
 from sluicegate.checks import check_count, check_span
@@ -26,14 +26,23 @@ class _Oldest:
 
 @dataclass(frozen=True, slots=True)
 class Count(_Oldest):
-    """Keep the newest `limit` readings; with `hop`, move on by so many at once: the newest limit … limit + hop − 1.
+    """Keep the newest `limit` readings.
 
-    `up_to` "max" or "min": what a later reading makes irrelevant for that extreme leaves too.
+    `hop`: evict only when so many can leave at once (a hopping window holds limit … limit + hop − 1 readings). `up_to`:
+    "max" or "min", for a window whose only aggregates are maxima (minima): evict up to the current one; the answer is
+    the whole window's. Raises ConfigurationError unless 1 ≤ limit ≤ 2^53 and 1 ≤ hop ≤ 2^53.
     """
 
     limit: int
+    _: KW_ONLY
     hop: int = 1
     up_to: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        check_count("policies.count", self.limit)
+        check_count("policies.count", self.hop, "hop")
+        _check_extreme("count", self.up_to)
 
     @property
     def name(self) -> str:
@@ -63,16 +72,7 @@ def _suffix(hop: int, up_to: str | None) -> str:
     return (f":hop:{hop}" if hop > 1 else "") + (f":up-to:{up_to}" if up_to else "")
 
 
-def count(limit: int, *, hop: int = 1, up_to: str | None = None) -> Count:
-    """Keep the newest `limit` readings.
-
-    `hop`: evict only when so many can leave at once (a hopping window holds limit … limit + hop − 1 readings). `up_to`:
-    "max" or "min", for a window whose only aggregates are maxima (minima): evict up to the current one; the answer is
-    the whole window's. Raises ConfigurationError unless 1 ≤ limit ≤ 2^53 and 1 ≤ hop ≤ 2^53.
-    """
-    check_count("policies.count", limit)
-    check_count("policies.count", hop, "hop")
-    return Count(limit, hop, _extreme("count", up_to))
+count = Count
 
 
 def time(span: int | str, *, hop: int | str = 1, up_to: str | None = None) -> Time:
@@ -82,10 +82,10 @@ def time(span: int | str, *, hop: int | str = 1, up_to: str | None = None) -> Ti
     `count`. Raises ConfigurationError for what is no positive length below 2^62 µs.
     """
     length, step = check_span("policies.time", span, like="24h"), check_span("policies.time", hop, "hop")
-    return Time(length, step, _extreme("time", up_to))
+    _check_extreme("time", up_to)
+    return Time(length, step, up_to)
 
 
-def _extreme(name: str, up_to: str | None) -> str | None:
+def _check_extreme(name: str, up_to: str | None) -> None:
     if up_to not in (None, "max", "min"):
         raise ConfigurationError(f"policies.{name}(up_to={up_to!r}): expected 'max', 'min' or None")
-    return up_to

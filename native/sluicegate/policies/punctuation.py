@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 
 @dataclass(frozen=True, slots=True)
 class Punctuation:
-    """A tumbling window keeps what comes until a punctuation does. Source: SPL's windowing library, 3.3.4."""
+    """Flush a tumbling window where the stream carries a punctuation: `WindowOperator.punctuate()`.
 
-    @property
-    def name(self) -> str:
-        """What a stored window is checked against."""
-        return "punctuation"
+    Source: SPL's windowing library, 3.3.4.
+    """
+
+    name: ClassVar[str] = "punctuation"
 
 
-def punctuation() -> Punctuation:
-    """Flush a tumbling window where the stream carries a punctuation: `WindowOperator.punctuate()`."""
-    return Punctuation()
+punctuation = Punctuation

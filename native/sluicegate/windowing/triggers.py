@@ -13,9 +13,13 @@ from sluicegate.errors import ConfigurationError
 
 @dataclass(frozen=True, slots=True)
 class CountTrigger:
-    """After every `count` readings of a partition (3.3.1)."""
+    """After every `count` readings of a partition (3.3.1). Raises ConfigurationError unless 1 ≤ count ≤ 2^53."""
 
     count: int
+
+    def __post_init__(self) -> None:
+        """Check the number of readings."""
+        check_count("triggers.count", self.count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +27,19 @@ class DeltaTrigger:
     """Before a reading whose `attribute` is more than `width` past that of the last one that triggered (3.3.2).
 
     The first reading of a partition triggers nothing: what comes after it is measured by it. `attribute` None is the
-    reading itself.
+    reading itself. Raises ConfigurationError for what is no name or no width.
     """
 
     attribute: str | None
     width: float
+
+    def __post_init__(self) -> None:
+        """Check both settings."""
+        if self.attribute is not None and not isinstance(self.attribute, str):
+            raise ConfigurationError(
+                f"triggers.delta: attribute {self.attribute!r}, expected its name, or None for the reading"
+            )
+        check_number("triggers.delta", self.width, "width", least=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +50,7 @@ class TimeTrigger:
 
 
 Trigger = CountTrigger | DeltaTrigger | TimeTrigger
-
-
-def count(n: int) -> CountTrigger:
-    """After every n readings. Raises ConfigurationError unless 1 ≤ n ≤ 2^53."""
-    check_count("triggers.count", n)
-    return CountTrigger(n)
-
-
-def delta(attribute: str | None, width: float) -> DeltaTrigger:
-    """Each time the attribute has grown by more than `width`. Raises ConfigurationError for what is no width."""
-    if attribute is not None and not isinstance(attribute, str):
-        raise ConfigurationError(f"triggers.delta: attribute {attribute!r}, expected its name, or None for the reading")
-    check_number("triggers.delta", width, "width", least=0.0)
-    return DeltaTrigger(attribute, width)
+count, delta = CountTrigger, DeltaTrigger
 
 
 def time(period: int | str) -> TimeTrigger:
