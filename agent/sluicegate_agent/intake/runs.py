@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from sluicegate.constants import LARGEST
-from sluicegate.format.items import run_of
+from sluicegate.format.items import columns, run_length
 from sluicegate_agent.identity.verdict import contents_of
 from sluicegate_agent.intake import lists, numbers
 from sluicegate_agent.messages import Message, Unreadable
@@ -74,19 +74,17 @@ class Runs:
             return 0, read
         arrival = pipeline.clock()
         earliest, latest = pipeline.identities.unsure.after(EARLIEST), min(pipeline.guard.undisputed(arrival), LATEST)
-        times, values = run_of(
-            documents,
-            *(plain.sequence, number, plain.epoch, epoch, plain.time, plain.scale),
-            *(earliest, latest, LARGEST, plain.paths),
-        )
-        if times:
-            taken = messages[begin : begin + len(times)]
-            contents = contents_of(plain.streams, times, values)
-            sequences.take_run(epoch, contents, times[-1], comes_again=taken[0].qos > 0)
-            pipeline.guard.heard(source.topic, times[-1] - arrival)
-            pipeline.identities.bare.all_passed(taken)
-            pipeline.take_run(source, taken, times, values)
-        return len(times), read
+        run = documents[: run_length(documents, plain.sequence, number, plain.epoch, epoch)]
+        found = columns(run, plain.time, plain.scale, earliest, latest, plain.paths) if run else None
+        if found is None or found[3] > LARGEST:
+            return 0, read
+        times, values, taken = found[0], found[1], messages[begin : begin + len(run)]
+        contents = contents_of(plain.streams, times, values)
+        sequences.take_run(epoch, contents, times[-1], comes_again=taken[0].qos > 0)
+        pipeline.guard.heard(source.topic, times[-1] - arrival)
+        pipeline.identities.bare.all_passed(taken)
+        pipeline.take_run(source, taken, times, values)
+        return len(run), read
 
     def _source(self, message: Message) -> SourceConfig | None:
         """The source of a message, where its messages may be taken together."""

@@ -2,7 +2,7 @@
 
 Its definition is tests/native/format/items_twin.py.
 """
-from cpython.array cimport array, clone, resize
+from cpython.array cimport array, clone
 from cpython.dict cimport PyDict_CheckExact, PyDict_GetItem
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.long cimport PyLong_AsLongLong, PyLong_CheckExact
@@ -94,37 +94,20 @@ def columns(list items, time, int64_t scale, int64_t earliest, int64_t latest, t
     return times, found, newest, largest
 
 
-def run_of(
-    list items, sequence, int64_t first, epoch, named, time, int64_t scale, int64_t earliest, int64_t latest,
-    double largest, tuple keys,
-):
-    """Times and one column of values a key of the items up to the first that is none of a run.
+def run_length(list items, sequence, int64_t first, epoch, named):
+    """How many items, from the first on, are objects whose number under `sequence` is `first`, then one more each.
 
-    Of a run is an object of finite numbers whose number under `sequence` is `first`, then one more each, whose time
-    lies in `earliest` … `latest`, whose values are at most `largest` in magnitude, and which has `named` under `epoch`
-    where that is a key.
+    They have `named` under `epoch`, where that is a key.
     """
-    cdef Py_ssize_t at, key, taken = 0, count = len(items), width = len(keys)
-    cdef array times = clone(_INTS, count, False), column
-    cdef double value
-    found = [clone(_FLOATS, count, False) for _ in range(width)]
+    cdef Py_ssize_t at = 0, count = len(items)
     try:
-        for at in range(count):
-            if int64_at(items[at], sequence) != first + at or (epoch is not None and not is_at(items[at], epoch, named)):
+        while at < count and int64_at(items[at], sequence) == first + at:
+            if epoch is not None and not is_at(items[at], epoch, named):
                 break
-            times.data.as_longlongs[at] = time_at(items[at], time, scale, earliest, latest)
-            for key in range(width):
-                value = number_at(items[at], keys[key])
-                if fabs(value) > largest:
-                    raise OverflowError("too large")
-                column = found[key]
-                column.data.as_doubles[at] = value
-            taken += 1
+            at += 1
     except (TypeError, OverflowError):
         pass
-    for column in (times, *found):
-        resize(column, taken)
-    return times, found
+    return at
 
 
 cdef bint is_at(object item, object key, object named) except -1:

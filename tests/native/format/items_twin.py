@@ -26,36 +26,17 @@ def columns(
     return array("q", at), found, max(at, default=earliest), largest
 
 
-def run_of(
-    items: list[Any],
-    sequence: str,
-    first: int,
-    epoch: str | None,
-    named: str | int | None,
-    time: str,
-    scale: int,
-    earliest: int,
-    latest: int,
-    largest: float,
-    keys: tuple[str, ...],
-) -> tuple[array[int], list[array[float]]]:
-    """Times and one column of values a key of the items up to the first that is none of a run.
+def run_length(items: list[Any], sequence: str, first: int, epoch: str | None, named: str | int | None) -> int:
+    """How many items, from the first on, are objects whose number under `sequence` is `first`, then one more each.
 
-    Of a run is an object of finite numbers whose number under `sequence` is `first`, then one more each, whose time
-    lies in `earliest` … `latest`, whose values are at most `largest` in magnitude, and which has `named` under `epoch`
-    where that is a key.
+    They have `named` under `epoch`, where that is a key.
     """
-    times, found = array("q"), [array("d") for _ in keys]
-    for number, item in enumerate(items, first):
-        each = columns([item], time, scale, earliest, latest, keys)
-        if each is None or not _is(item.get(sequence), number) or each[3] > largest:
-            break
+    for at, item in enumerate(items):
+        if not isinstance(item, dict) or not _is(item.get(sequence), first + at):
+            return at
         if epoch is not None and not _is(item.get(epoch), named):
-            break
-        times += each[0]
-        for column, value in zip(found, each[1], strict=True):
-            column += value
-    return times, found
+            return at
+    return len(items)
 
 
 def _is(found: Any, asked: Any) -> bool:
