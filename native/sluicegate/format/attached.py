@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from sluicegate.constants import MOST_EXTRAS
 from sluicegate.format.extras import Extra, ExtraError, extra
-from sluicegate.format.packing import pack_ints
+from sluicegate.format.packing import inflated, pack_ints
 from sluicegate.format.unpacking import PackingError, Reader, unpack_ints
 
 Parts = list[bytes | None]
@@ -76,22 +76,10 @@ def unpack(told: Mapping[str, str], placed: Placed, most: int) -> tuple[dict[str
     for name in sorted(told):
         kind = extra(name)
         if kind is not None:
-            data = inflated(told[name], min(most, 10 * len(placed) + 64 + kind.most * len(placed)))
+            data = inflated("an extra", told[name], min(most, 10 * len(placed) + 64 + kind.most * len(placed)))
             most -= len(data)
             found[name] = _unpacked(kind, data, placed)
     return found, tuple(name for name in sorted(told) if name not in found)
-
-
-def inflated(text: str, most: int) -> bytes:
-    """At most `most` bytes. Raises PackingError for what is damaged or longer."""
-    try:
-        unpacker = zlib.decompressobj(-15)
-        data = unpacker.decompress(base64.b64decode(text, validate=True), most + 1)
-    except (ValueError, zlib.error) as error:
-        raise PackingError(f"an extra is damaged: {error}") from error
-    if len(data) > most or not unpacker.eof or unpacker.unused_data:
-        raise PackingError(f"an extra is cut short, or inflates to more than {most} bytes")
-    return data
 
 
 def _unpacked(kind: Extra, data: bytes, placed: Placed) -> Parts:

@@ -24,9 +24,11 @@ from typing import Any
 from sluicegate.constants import MOST_EXTRAS, MOST_NAME
 from sluicegate.format import payload as body
 from sluicegate.format.bucket import FIELDS, LARGEST, LATE, UNKNOWN, Bucket, Builder
+from sluicegate.format.packing import inflated
 from sluicegate.format.pairs import PAIR
 from sluicegate.format.payload import AS_READINGS, MAX_ROWS, Body, Readings
 from sluicegate.format.tags import flaw_of_tags, spelled
+from sluicegate.format.unpacking import PackingError
 
 TYPE = "sluicegate.chunk"
 CODECS = ("columns-1", "columns-2", "columns-3")
@@ -148,8 +150,7 @@ def _check_chunk(chunk: Chunk) -> None:
     if not 1 <= len(buckets) <= MAX_BUCKETS or len(chunk.readings) != len(buckets):
         raise ChunkError(f"a chunk has 1 … {MAX_BUCKETS} buckets and as many readings, not {len(buckets)}")
     _check_names(chunk.device, chunk.stream, chunk.incarnation, document_id(chunk))
-    _check_key(chunk.key)
-    _check_tags(chunk.tags)
+    _check_marks(chunk.key, chunk.tags)
     if not abs(chunk.center) <= LARGEST:
         raise ChunkError(f"chunk {document_id(chunk)}: center {chunk.center!r} is not a finite number up to 2^960")
     for a, b in pairwise(buckets):
@@ -167,12 +168,9 @@ def _check_names(device: str, stream: str, incarnation: str, identity: str) -> N
         raise ChunkError(f"id {identity!r}: over {MAX_ID} bytes; shorten the names of device or stream")
 
 
-def _check_key(key: Any) -> None:
+def _check_marks(key: Any, tags: Any) -> None:
     if key is not None and not (isinstance(key, str) and _KEY.fullmatch(key)):
         raise ChunkError(f"key {key!r}: expected 32 lower-case hex digits")
-
-
-def _check_tags(tags: Any) -> None:
     if flaw := flaw_of_tags(tags):
         raise ChunkError(flaw)
 
@@ -184,9 +182,7 @@ def _usable(chunk: Chunk, i: int) -> Readings | None:
         return None
     if bucket.n == 1:
         return array("q", [bucket.t_first]), array("d", [bucket.x_first])
-    if readings is None or len(readings[0]) != bucket.n or len(readings[1]) != bucket.n:
-        return None
-    if bucket.doubt not in (0, bucket.n):
+    if readings is None or not len(readings[0]) == len(readings[1]) == bucket.n or bucket.doubt not in (0, bucket.n):
         return None
     folded = _folded(readings, chunk.center, bucket.first, bucket.gap, bucket.flags, bucket.doubt)
     return readings if _alike(folded, bucket, chunk.center) else None
@@ -233,19 +229,16 @@ def _packed(parts: list[bytes], strategy: int) -> bytes:
 
 
 def _header(chunk: Chunk, codec: int, version: int, extras: dict[str, str]) -> Header:
-    buckets = chunk.buckets
-    key = {} if chunk.key is None else {"key": chunk.key}
-    tags = {"tags": dict(sorted(chunk.tags.items()))} if chunk.tags else {}
-    carried = {"extras": extras} if extras else {}
-    return {
+    buckets, tags = chunk.buckets, dict(sorted(chunk.tags.items())) if chunk.tags else None
+    header = {
         "type": TYPE,
-        "format": version or (3 if key or tags else codec),
+        "format": version or (3 if chunk.key or tags else codec),
         "id": document_id(chunk),
         "device": chunk.device,
         "stream": chunk.stream,
         "incarnation": chunk.incarnation,
-        **key,
-        **tags,
+        "key": chunk.key,
+        "tags": tags,
         "center": float(chunk.center),
         "first": buckets[0].first,
         "readings": sum(bucket.n for bucket in buckets),
@@ -254,8 +247,9 @@ def _header(chunk: Chunk, codec: int, version: int, extras: dict[str, str]) -> H
         "t_last": max(bucket.t_last for bucket in buckets),
         "gap": sum(bucket.gap for bucket in buckets),
         "codec": CODECS[codec - 1],
-        **carried,
+        "extras": extras or None,
     }
+    return {name: value for name, value in header.items() if value is not None}
 
 
 def _crc32(header: Header, payload: bytes) -> int:
@@ -283,24 +277,12 @@ def decode(data: bytes) -> Chunk:
             bucket.verify()
             chunk.buckets.append(bucket)
             chunk.readings.append(singles)
-        _take_extras(chunk, header)
     except (ValueError, OverflowError) as error:
         raise ChunkError(f"chunk {header['id']}: {error}") from error
+    by_first, chunk.skipped = _extras_by_ordinal(content, header)
+    for name, parts in by_first.items():
+        chunk.extras[name] = [parts.get(bucket.first) for bucket in chunk.buckets]
     return chunk
-
-
-def _take_extras(chunk: Chunk, header: Header) -> None:
-    if header["format"] < 4:
-        return
-    from sluicegate.format import attached
-
-    kept = [i for i, readings in enumerate(chunk.readings) if header["format"] > 4 or not readings]
-    placed = [(b.n, b.t_first, b.t_last) for b in (chunk.buckets[i] for i in kept)]
-    found, chunk.skipped = attached.unpack(header["extras"], placed, MAX_PAYLOAD)
-    for name, parts in found.items():
-        chunk.extras[name] = [None] * len(chunk.buckets)
-        for i, part in zip(kept, parts, strict=True):
-            chunk.extras[name][i] = part
 
 
 def _buckets(content: Body, center: float) -> Iterator[tuple[Bucket, Readings | None]]:
@@ -326,12 +308,16 @@ def columns(data: bytes) -> dict[str, Any]:
     """
     header, content = _opened(data)
     rows = body.rows(content, header["center"])
-    told: Header = {"extras": {}, "skipped": ()} if header["format"] < 4 else _extras_by_ordinal(content, header)
+    extras, skipped = _extras_by_ordinal(content, header)
     totals = {name: header[name] for name in ("t_first", "t_last", "gap")} | {"doubt": content.in_doubt()}
-    return {**{key: value for key, value in header.items() if key != "data"}, **rows, **told, "totals": totals}
+    told = {key: value for key, value in header.items() if key != "data"}
+    return {**told, **rows, "extras": extras, "skipped": skipped, "totals": totals}
 
 
-def _extras_by_ordinal(content: Body, header: Header) -> Header:
+def _extras_by_ordinal(content: Body, header: Header) -> tuple[dict[str, dict[int, bytes]], tuple[str, ...]]:
+    """What buckets carry by name and first ordinal, and the names that this Sluicegate does not know."""
+    if header["format"] < 4:
+        return {}, ()
     from sluicegate.format import attached
 
     placed = [*(content.placed() if header["format"] > 4 else content.placed_whole())]
@@ -344,22 +330,21 @@ def _extras_by_ordinal(content: Body, header: Header) -> Header:
         name: {first: part for first, part in zip(firsts, parts, strict=True) if part is not None}
         for name, parts in found.items()
     }
-    return {"extras": by_first, "skipped": skipped}
+    return by_first, skipped
 
 
 def _opened(data: bytes) -> tuple[Header, Body]:
     """The checked header of a document and its columns."""
     header = _parsed(data)
-    payload = _inflated(header)
-    if _crc32(header, payload) != header["crc32"]:
-        raise ChunkError(f"chunk {header['id']}: its crc32 does not match: the document is damaged")
     try:
-        codec = CODECS.index(header["codec"]) + 1
-        content = body.unpack_body(payload, header["buckets"], header["first"], codec)
+        payload = inflated("its data", header["data"], MAX_PAYLOAD)
+        if _crc32(header, payload) != header["crc32"]:
+            raise PackingError("its crc32 does not match: the document is damaged")
+        content = body.unpack_body(payload, header["buckets"], header["first"], CODECS.index(header["codec"]) + 1)
+        if content.totals() != tuple(header[name] for name in _TOTALS):
+            raise PackingError("its header and its columns disagree")
     except (ValueError, OverflowError) as error:
         raise ChunkError(f"chunk {header['id']}: {error}") from error
-    if content.totals() != tuple(header[name] for name in _TOTALS):
-        raise ChunkError(f"chunk {header['id']}: its header and its columns disagree")
     return header, content
 
 
@@ -422,9 +407,7 @@ def _check_extras(told: Any) -> None:
 def _check_header(header: Header) -> None:
     device, stream, incarnation, first = (header[key] for key in ("device", "stream", "incarnation", "first"))
     _check_names(device, stream, incarnation, header["id"])
-    if "key" in header:
-        _check_key(header["key"] or "")
-    _check_tags(header.get("tags"))
+    _check_marks((header["key"] or "") if "key" in header else None, header.get("tags"))
     if header["format"] == 3 and not {"key", "tags"} & header.keys() and header["codec"] != CODECS[2]:
         raise ChunkError(f"chunk {header['id']}: format 3 has a key, tags, or readings in doubt")
     if not abs(header["center"]) <= LARGEST or not all(abs(header[name]) < 2**62 for name in _TOTALS):
@@ -434,17 +417,3 @@ def _check_header(header: Header) -> None:
     if not 1 <= header["buckets"] <= min(MAX_BUCKETS, header["readings"]) or first < 0:
         raise ChunkError(f"chunk {header['id']}: {header['buckets']} buckets, expected 1 … {MAX_BUCKETS}")
     header["center"] = float(header["center"])
-
-
-def _inflated(header: Header) -> bytes:
-    """The payload, never more than MAX_PAYLOAD bytes of it."""
-    try:
-        unpacker = zlib.decompressobj(-15)
-        payload = unpacker.decompress(base64.b64decode(header["data"], validate=True), MAX_PAYLOAD + 1)
-    except (ValueError, zlib.error) as error:
-        raise ChunkError(f"chunk {header['id']}: its data is damaged: {error}") from error
-    if len(payload) > MAX_PAYLOAD:
-        raise ChunkError(f"chunk {header['id']}: its data inflates to more than {MAX_PAYLOAD} bytes")
-    if not unpacker.eof or unpacker.unused_data:
-        raise ChunkError(f"chunk {header['id']}: its data is cut short or too long")
-    return payload

@@ -6,6 +6,7 @@ deflates best; `unpacking` reads them. The loops over a column are compiled (`_p
 
 from __future__ import annotations
 
+import base64
 import math
 import struct
 import sys
@@ -14,6 +15,7 @@ from array import array
 from collections.abc import Iterable, Sequence
 
 from sluicegate.format import _packing
+from sluicegate.format.unpacking import PackingError
 
 PLAIN, DELTA, DELTA2 = 0, 1, 2
 RAW, DECIMAL, DICTIONARY, CONSTANT, SINGLE = 0, 1, 2, 3, 4
@@ -36,6 +38,20 @@ def number(value: int) -> bytes:
 def deflated(data: bytes) -> int:
     """How long the bytes are once deflated: what choices are made by."""
     return len(zlib.compress(data, 6))
+
+
+def inflated(what: str, text: str, most: int) -> bytes:
+    """The bytes of base64 of raw deflate, `most` at most. Raises PackingError for what is damaged or longer."""
+    try:
+        unpacker = zlib.decompressobj(-15)
+        data = unpacker.decompress(base64.b64decode(text, validate=True), most + 1)
+    except (ValueError, zlib.error) as error:
+        raise PackingError(f"{what} is damaged: {error}") from error
+    if len(data) > most:
+        raise PackingError(f"{what} inflates to more than {most} bytes")
+    if not unpacker.eof or unpacker.unused_data:
+        raise PackingError(f"{what} is cut short or too long")
+    return data
 
 
 def _best(candidates: Iterable[bytes]) -> bytes:

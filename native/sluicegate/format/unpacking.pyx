@@ -110,10 +110,8 @@ def unpack_whole(Reader reader not None, const int64_t[::1] first, const int64_t
         raise ValueError(f"{first.shape[0]} first ordinals of {count} buckets")
     integers = [array.clone(INTS, count, zero=False) for _ in INT_NAMES]
     numbers = [array.clone(FLOATS, count, zero=False) for _ in FLOAT_NAMES]
-    known = array.clone(INTS, count, zero=False)
-    table = array.clone(FLOATS, 4 * count, zero=False)
-    ranks = array.clone(INTS, 4 * count, zero=False)
-    column = array.clone(FLOATS, 4 * count, zero=False)
+    known, ranks = array.clone(INTS, count, zero=True), array.clone(INTS, 4 * count, zero=False)
+    table, column = array.clone(FLOATS, 4 * count, zero=False), array.clone(FLOATS, 4 * count, zero=False)
     for i in range(12):
         whole[i] = longs(integers[i])
     for i in range(15):
@@ -123,10 +121,7 @@ def unpack_whole(Reader reader not None, const int64_t[::1] first, const int64_t
     cdef double* beside = doubles(column)
     with nogil:
         right = plain(place, count, &first[0], &n[0], whole, parts, &room)
-        if right and codec > 1:
-            right = told(place, count, &first[0], &n[0], bits, whole, parts, beside, &room)
-        elif right:
-            nothing_told(count, whole, parts)
+        right = right and told(place, count, &first[0], &n[0], codec, bits, whole, parts, beside, &room)
     if not right:
         reader.refuse()
     return dict(zip(INT_NAMES, integers)) | dict(zip(FLOAT_NAMES, numbers))
@@ -181,14 +176,14 @@ cdef bint number(Place* place, int64_t* out) noexcept nogil:
 
 
 cdef bint planes(Place* place, Py_ssize_t n, int width, uint64_t* out) noexcept nogil:
-    """The lowest byte of every number, then the next one of every number …"""
+    """The lowest byte of every number, then the next one of every number …; of no width all are 0."""
     cdef const uint8_t* data = place.data + place.at
     cdef Py_ssize_t i
     cdef int plane
     if place.size - place.at < n * width:
         return refused(place, "cut short")
     for i in range(n):
-        out[i] = data[i]
+        out[i] = data[i] if width else 0
     for plane in range(1, width):
         for i in range(n):
             out[i] |= (<uint64_t> data[plane * n + i]) << (8 * plane)
@@ -212,14 +207,10 @@ cdef bint ints(Place* place, Py_ssize_t n, int64_t* out) noexcept nogil:
             return False
     if not number(place, &base) or not number(place, &scale):
         return False
-    if width == 0:
-        for i in range(mode, n):
-            x[i] = <uint64_t> base
-    elif not planes(place, n - mode, width, x + mode):
+    if not planes(place, n - mode, width, x + mode):
         return False
-    else:
-        for i in range(mode, n):
-            x[i] = x[i] * <uint64_t> scale + <uint64_t> base
+    for i in range(mode, n):
+        x[i] = x[i] * <uint64_t> scale + <uint64_t> base
     for k in range(mode - 1, -1, -1):
         x[k] = <uint64_t> start[k]
         for i in range(k + 1, n):
@@ -254,10 +245,8 @@ cdef bint finite(Place* place, Py_ssize_t n, const double* values) noexcept nogi
 cdef bint floats(Place* place, Py_ssize_t n, double* out, Room* room) noexcept nogil:
     cdef int mode = next_byte(place)
     cdef Py_ssize_t i
-    if mode < 0:
-        return False
     if mode < 2:
-        return table_of(place, n, mode, out, room.steps)
+        return mode >= 0 and table_of(place, n, mode, out, room.steps)
     if mode == 2:
         return dictionary(place, n, out, room)
     if mode == 3:
@@ -337,26 +326,17 @@ cdef bint plain(
     return not far or refused(place, "a value of more than 2^960, or a time of more than 2^61 microseconds")
 
 
-cdef void nothing_told(Py_ssize_t count, int64_t** whole, double** parts) noexcept nogil:
-    cdef Py_ssize_t i
-    cdef int k
-    for i in range(count):
-        whole[10][i] = whole[11][i] = -1
-        for k in range(7, 15):
-            parts[k][i] = NAN
-
-
 cdef bint told(
-    Place* place, Py_ssize_t count, const int64_t* first, const int64_t* n, int64_t* known, int64_t** whole,
+    Place* place, Py_ssize_t count, const int64_t* first, const int64_t* n, int codec, int64_t* known, int64_t** whole,
     double** parts, double* column, Room* room,
 ) noexcept nogil:
-    """What codec 2 adds, and whether it contradicts the other columns."""
+    """What codec 2 adds, and whether it contradicts the other columns; before it nothing is known: −1 and NaN."""
     cdef Py_ssize_t i, at = 0
     cdef int side, k
     cdef bint wrong = False
-    cdef double low, x
+    cdef double x
     cdef int64_t open_room
-    if not ints(place, count, known):
+    if codec > 1 and not ints(place, count, known):
         return False
     for i in range(count):
         wrong |= known[i] < 0 or known[i] >= 2 * LOGS
@@ -389,8 +369,7 @@ cdef bint told(
         if not spread(place, count, known, M2 if k == 11 else LOGS, parts[k], column, room):
             return False
     for i in range(count):
-        low = parts[3][i]
-        wrong |= parts[11][i] < 0 or parts[14][i] < parts[13][i] or (low <= 0 and not isnan(parts[12][i]))
+        wrong |= parts[11][i] < 0 or parts[14][i] < parts[13][i] or (parts[3][i] <= 0 and not isnan(parts[12][i]))
     return not wrong or refused(place, "squares or logarithms that cannot be")
 
 

@@ -22,8 +22,9 @@ import sluicegate as sg
 from sluicegate.bounds import least_squares
 from sluicegate.format import attached
 from sluicegate.format.bucket import Bucket, Builder, merge
-from sluicegate.format.chunk import Chunk, ChunkError, _crc32, _inflated, columns, decode, encode
+from sluicegate.format.chunk import MAX_PAYLOAD, Chunk, ChunkError, _crc32, columns, decode, encode
 from sluicegate.format.extras import ExtraError, extra, name_for
+from sluicegate.format.packing import inflated
 from sluicegate.monoids import comoments, hll, kll
 from sluicegate.monoids.layout import Component
 
@@ -160,7 +161,7 @@ def test_one_that_is_not_known_is_passed_over_and_named() -> None:
     """A later version's extra: the rest is read, and the reader says which it skipped."""
     parsed = json.loads(encode(carried(3)))
     parsed["extras"]["mode(3)"] = base64.b64encode(b"whatever").decode()
-    parsed["crc32"] = _crc32(parsed, _inflated(parsed))
+    parsed["crc32"] = _crc32(parsed, inflated("its data", parsed["data"], MAX_PAYLOAD))
     document = json.dumps(parsed).encode()
     assert decode(document).skipped == columns(document)["skipped"] == ("mode(3)",)
     assert decode(document).extras == decode(encode(carried(3))).extras
@@ -182,7 +183,7 @@ def test_what_is_no_extra_is_refused(extras: Any, reason: str) -> None:
     parsed = json.loads(encode(carried(4)))
     parsed["extras"] = extras
     if isinstance(extras, dict):
-        parsed["crc32"] = _crc32(parsed, _inflated(parsed))
+        parsed["crc32"] = _crc32(parsed, inflated("its data", parsed["data"], MAX_PAYLOAD))
     for read in (decode, columns):
         with pytest.raises(ChunkError, match=reason):
             read(json.dumps(parsed).encode())
