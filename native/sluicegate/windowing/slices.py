@@ -10,7 +10,6 @@ Results are those of `WindowOperator`, but that late readings of one batch share
 from __future__ import annotations
 
 import struct
-from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heappush
 from math import gcd
@@ -23,7 +22,7 @@ from sluicegate.format.record import BuilderState
 from sluicegate.policies import Time
 from sluicegate.windowing.calendar import HOUR
 from sluicegate.windowing.partitions import ENDED, FINAL, TRIGGER
-from sluicegate.windowing.ranges import Ranges, Run, numbered
+from sluicegate.windowing.ranges import Ranges, numbered
 from sluicegate.windowing.regular import Regular
 from sluicegate.windowing.spec import WindowSpec
 from sluicegate.windowing.triggers import CountTrigger, TimeTrigger
@@ -131,15 +130,12 @@ class Slices:
         self._gap = evict.span if spec.kind == "session" and isinstance(evict, Time) else 0
         self._covering: Any = None if self._gap else spec.covering()
         self._regular = Regular.of(spec)
-        self._starts: list[int] = []  # of slices and of windows, in order; sessions do without
-        self._begins: list[int] = []
         self._count = spec.trigger.count if isinstance(spec.trigger, CountTrigger) else 0
         self._period = spec.trigger.period if isinstance(spec.trigger, TimeTrigger) else 0
         self._closed = NEVER  # where the last final session ended
         self._due: list[tuple[int, int, int]] = []
         self._current: _Slice | None = None
-        hopping = self._regular if spec.kind == "hopping" else None
-        self._ranges = Ranges(self.slices, gcd(*hopping) if hopping else 0)
+        self._ranges = Ranges(self.slices, gcd(*self._regular) if self._regular else 0)
         self._revised: dict[int, None] = {}
         self._changed: set[tuple[int, int]] = set()
         self._given: list[SliceResult] = []
@@ -187,11 +183,11 @@ class Slices:
                 self._changed.add((TOLD, window.start))
                 if window.seen >= self._count:
                     window.seen = 0
-                    self._give(window, "early", self.now)
+                    self._give(window, "early")
 
     def _taken(self) -> list[SliceResult]:
         for start in self._revised:
-            self._give(self.windows[start], "revised", self.now)
+            self._give(self.windows[start], "revised")
         self._revised.clear()
         given, self._given = self._given, []
         return given
@@ -211,14 +207,14 @@ class Slices:
         if rank == TRIGGER:
             if window.end > self.now == window.early:
                 self._early_after(window)
-                self._give(window, "early", self.now)
+                self._give(window, "early")
         elif until > self.now:  # the session has grown since
             heappush(self._due, (until, rank, window.start))
         elif rank == FINAL:
             self._finish(window)
         elif window.waiting:
             window.waiting = False
-            self._give(window, "revised" if window.ended else "early", self.now)
+            self._give(window, "revised" if window.ended else "early")
 
     # which slice, which windows
 
@@ -235,32 +231,25 @@ class Slices:
             if last + self._lateness <= self.now:
                 return None
             for extent in self._missing(start):
-                self._schedule(self._begun(*extent))
+                self._begin(*extent)
             found = self.slices[start] = _Slice(start, end, Builder(self.center))
-            insort(self._starts, start)
         return found
 
     def _missing(self, start: int) -> list[tuple[int, int]]:
-        """The windows over a new slice that are not final and not there: what neighbours have need not be looked at."""
-        regular = self._regular
+        """The windows over a new slice that are not final and not there."""
+        regular, open_since = self._regular, self.now - self._lateness
         if regular is None:
-            return [
-                each for each in self._covering(start)
-                if each[1] + self._lateness > self.now and each[0] not in self.windows
-            ]  # fmt: skip
-        first = max(regular.oldest(start), regular.oldest(self.now - self._lateness))
-        last, at = regular.newest(start), bisect_left(self._starts, start)
-        if at:
-            first = max(first, regular.newest(self._starts[at - 1]) + regular.hop)
-        if at < len(self._starts):
-            last = min(last, regular.oldest(self._starts[at]) - regular.hop)
-        return [(begins, begins + regular.span) for begins in regular.starts(first, last)]
+            extents: Iterable[tuple[int, int]] = self._covering(start)
+        else:
+            first = max(regular.oldest(start), regular.oldest(open_since))
+            extents = ((begins, begins + regular.span) for begins in regular.starts(first, regular.newest(start)))
+        return [each for each in extents if each[1] > open_since and each[0] not in self.windows]
 
-    def _begun(self, start: int, end: int) -> _Window:
+    def _begin(self, start: int, end: int, told: bytes | None = None) -> None:
         window = self.windows[start] = _Window(start, end)
-        if not self._gap:
-            insort(self._begins, start)
-        return window
+        if told is not None:
+            window.take_up(told)
+        self._schedule(window)
 
     def _schedule(self, window: _Window) -> None:
         self._early_after(window)
@@ -282,11 +271,12 @@ class Slices:
         """In the order of their starts, which is that of their ends."""
         if self._gap:
             return iter((self.windows[entered.start],))
-        regular = self._regular
+        regular, at = self._regular, entered.start
         if regular is None:
-            return (self.windows[start] for start, _ in self._covering(entered.start) if start in self.windows)
-        first = max(regular.oldest(entered.start), self._begins[0] if self._begins else entered.start)
-        return (self.windows[start] for start in regular.starts(first, regular.newest(entered.start)))
+            starts: Iterable[int] = (start for start, _ in self._covering(at))
+        else:
+            starts = regular.starts(regular.oldest(at), regular.newest(at))
+        return (self.windows[start] for start in starts if start in self.windows)
 
     # sessions
 
@@ -297,7 +287,7 @@ class Slices:
             return None
         if not touched:
             session = self.slices[time] = _Slice(time, time + self._gap, Builder(self.center))
-            self._schedule(self._begun(time, session.end))
+            self._begin(time, session.end)
             return session
         touched.sort(key=lambda each: each.start)
         session, window = touched[0], self.windows[touched[0].start]
@@ -335,54 +325,38 @@ class Slices:
             self._revised[start] = None
         self.slices[start], self.windows[start] = self.slices.pop(session.start), self.windows.pop(session.start)
         session.start = window.start = start
-        for deadline, rank, of in [each for each in self._due if each[2] not in self.windows]:
-            self._due.remove((deadline, rank, of))
+        self._due = [each for each in self._due if each[2] in self.windows]
         heapify(self._due)
         window.waiting = False
         self._schedule(window)
 
     # results
 
-    def _give(self, window: _Window, stage: str, at: int) -> None:
+    def _give(self, window: _Window, stage: str) -> None:
         window.ended |= window.end <= self.now
-        whole, ends = self._whole(window), (window.start, window.end)
-        result = SliceResult(
-            at, *ends, stage, window.told, bucket=whole.bucket, first=whole.first, last=whole.last,
-            center=self.center, replaces=window.replaces,
-        )  # fmt: skip
-        self._given.append(result)
+        whole = self._ranges.run(window.start, window.end)
+        self._given.append(SliceResult(
+            self.now, window.start, window.end, stage, window.told, bucket=whole.bucket, first=whole.first,
+            last=whole.last, center=self.center, replaces=window.replaces,
+        ))  # fmt: skip
         window.told += 1
         window.replaces = ()
         self._changed.add((TOLD, window.start))
 
-    def _whole(self, window: _Window) -> Run:
-        """All its readings."""
-        if self._gap:
-            session = self.slices[window.start]
-            return Run(session.bucket, session.first, session.last)
-        return self._ranges.run(window.start, window.end)
-
     def _finish(self, window: _Window) -> None:
         self._revised.pop(window.start, None)
-        self._give(window, "final", self.now)
+        self._give(window, "final")
         del self.windows[window.start]
         self._changed.add((TOLD, window.start))
         if self._gap:
             self._closed = max(self._closed, window.end)
-        for start in self._let_go(window):
+        # Windows end in the order in which they begin: what begins before the next one does is needed no more.
+        following = window.start + (1 if self._regular is None else self._regular.hop)
+        for start in [start for start in self.slices if start < following]:
             del self.slices[start]
             self._ranges.change(start)
             self._changed.add((SLICE, start))
         self._current = None
-
-    def _let_go(self, window: _Window) -> list[int]:
-        """The slices that no window needs any more: windows end in the order in which they begin."""
-        if self._gap:
-            return [window.start]
-        del self._begins[bisect_left(self._begins, window.start)]
-        gone = bisect_left(self._starts, self._begins[0]) if self._begins else len(self._starts)
-        starts, self._starts = self._starts[:gone], self._starts[gone:]
-        return starts
 
     def each(self) -> Iterator[SliceResult]:
         """What each slice holds by itself, oldest first."""
@@ -430,13 +404,9 @@ class Slices:
             missing = [(found.start, found.end)] if found.end + self._lateness > self.now else []
         else:
             missing = self._missing(found.start)
-            insort(self._starts, found.start)
         self.slices[found.start] = found
         for start, end in missing:
-            window = self._begun(start, end)
-            if start in told:
-                window.take_up(told[start])
-            self._schedule(window)
+            self._begin(start, end, told.get(start))
 
 
 def slices_at_most(spec: WindowSpec) -> int:
