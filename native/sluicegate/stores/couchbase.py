@@ -48,12 +48,12 @@ class Couchbase:
         self.plan = plan.checked()
         self.name = _checked_name(name)
         self._place = f"{url}/{bucket}/{name}"
-        self._sdk = _sdk()
+        self._errors = errors_of_sdk()
         self._closed = False
         self._token = secrets.token_bytes(16)
-        self._options = self._sdk.options(durability)
+        self._options = _Options(durability)
         with self._failures("open"):
-            self._cluster = self._sdk.connected(url, user, password, ca_file, timeout)
+            self._cluster = connected(url, user, password, ca_file, timeout)
             try:
                 self._rows = self._cluster.bucket(bucket).scope(scope).collection(collection)
                 self._rows.upsert(self._owner, self._token, self._options.upsert)
@@ -121,13 +121,13 @@ class Couchbase:
             raise StoreError(f"{self._place}: another window has opened this store since; close this one")
 
     def _others(self, errors: Iterable[Exception]) -> Iterator[Exception]:
-        return (error for error in errors if not isinstance(error, self._sdk.errors.DocumentNotFoundException))
+        return (error for error in errors if not isinstance(error, self._errors.DocumentNotFoundException))
 
     @contextmanager
     def _failures(self, what: str) -> Iterator[None]:
         try:
             yield
-        except self._sdk.errors.CouchbaseException as error:
+        except self._errors.CouchbaseException as error:
             kind = type(error).__name__
             raise StoreError(f"{self._place}: could not {what} ({kind}); the next call tries again") from error
 
@@ -152,41 +152,28 @@ class _Options:
         self.remove_many = options.RemoveMultiOptions(**durable)
 
 
-class _Sdk:
-    """The SDK, imported when a store is opened."""
-
-    def __init__(self) -> None:
-        import couchbase.exceptions as errors
-
-        self.errors = errors
-        self.options = _Options
-
-    def connected(self, url: str, user: str, password: str, ca_file: str | None, timeout: float) -> Any:
-        """A cluster. Raises CouchbaseException."""
-        from couchbase.auth import PasswordAuthenticator
-        from couchbase.cluster import Cluster
-        from couchbase.options import ClusterOptions, ClusterTimeoutOptions
-
-        patience = timedelta(seconds=timeout)
-        waits = ClusterTimeoutOptions(
-            kv_timeout=patience, kv_durable_timeout=patience, bootstrap_timeout=patience, connect_timeout=patience
-        )
-        roots = {"cert_path": ca_file} if ca_file else {}
-        return Cluster(url, ClusterOptions(PasswordAuthenticator(user, password, **roots), timeout_options=waits))
-
-
-def connected(url: str, user: str, password: str, ca_file: str | None, timeout: float) -> tuple[Any, Any]:
-    """(the SDK's exceptions, a cluster). Raises ConfigurationError where it is not installed, CouchbaseException."""
-    sdk = _sdk()
-    return sdk.errors, sdk.connected(url, user, password, ca_file, timeout)
-
-
-def _sdk() -> _Sdk:
+def errors_of_sdk() -> Any:
+    """The SDK's exceptions, imported when it is needed. Raises ConfigurationError where it is not installed."""
     try:
-        return _Sdk()
+        import couchbase.exceptions as errors
     except ImportError as error:
         remedy = "pip install 'sluicegate[couchbase]'"
         raise ConfigurationError(f"store: Couchbase needs its SDK ({error}): {remedy}") from None
+    return errors
+
+
+def connected(url: str, user: str, password: str, ca_file: str | None, timeout: float) -> Any:
+    """A cluster. Raises CouchbaseException."""
+    from couchbase.auth import PasswordAuthenticator
+    from couchbase.cluster import Cluster
+    from couchbase.options import ClusterOptions, ClusterTimeoutOptions
+
+    patience = timedelta(seconds=timeout)
+    waits = ClusterTimeoutOptions(
+        kv_timeout=patience, kv_durable_timeout=patience, bootstrap_timeout=patience, connect_timeout=patience
+    )
+    roots = {"cert_path": ca_file} if ca_file else {}
+    return Cluster(url, ClusterOptions(PasswordAuthenticator(user, password, **roots), timeout_options=waits))
 
 
 def _checked_name(name: str) -> str:

@@ -33,9 +33,10 @@ class ServerPlace:
         (where, names), who = _parsed(url), _who()
         self.told = url
         try:
-            from sluicegate.stores.couchbase import connected
+            from sluicegate.stores.couchbase import connected, errors_of_sdk
 
-            self._errors, self._cluster = connected(where, *who, os.environ.get(CA_FILE) or None, _TIMEOUT_S)
+            self._errors = errors_of_sdk()
+            self._cluster = connected(where, *who, os.environ.get(CA_FILE) or None, _TIMEOUT_S)
         except ConfigurationError as error:
             raise SinkError(str(error)) from error
         except Exception as error:
