@@ -94,8 +94,8 @@ class Sequences:
         if self._loaded_until:
             self._count_loaded()
         chain = self._chains.get(key)
-        if chain is not None and self._follows(chain, number):
-            return self._next(chain[0], number, content, time)
+        if chain is not None and number == self._expected(chain):
+            return self._next(chain[0], content, time)
         seen = Sighting(key, number, content, time, dup=dup)
         if chain is None:
             self._begin(seen, 0)
@@ -112,12 +112,12 @@ class Sequences:
             return _DUPLICATE
         return self._ahead(chain, seen) if now.extended(number) > now.high else self._behind(chain, seen)
 
-    def _follows(self, chain: list[Epoch], number: int) -> bool:
-        """Whether it is the one after the newest of the only run, of which nothing waits: it can be no other then."""
+    def _expected(self, chain: list[Epoch]) -> int | None:
+        """The number after the newest of the only run, where nothing waits: it can be no other then."""
         now = chain[0]
-        return len(chain) == 1 and not self._waiting and not now.width and number + now.offset == now.high + 1
+        return None if len(chain) != 1 or self._waiting or now.width else now.high + 1 - now.offset
 
-    def _next(self, now: Epoch, number: int, content: int, time: int | None) -> Found:
+    def _next(self, now: Epoch, content: int, time: int | None) -> Found:
         """Take it without the questions whose answers are known of it."""
         now.put(now.high + 1, content, time)
         if now.last < self._stamp:
@@ -127,9 +127,7 @@ class Sequences:
     def awaited(self, epoch: str | int | None) -> int | None:
         """The number that goes on with the only run of an epoch, where nothing waits; None where it takes more."""
         chain = self._chains.get(epoch_key(epoch))
-        if chain is None or len(chain) != 1 or self._waiting or chain[0].width:
-            return None
-        return chain[0].high + 1 - chain[0].offset
+        return None if chain is None else self._expected(chain)
 
     def take_run(self, epoch: str | int | None, contents: array[int], time: int, *, comes_again: bool) -> None:
         """Messages with the number that is `awaited` and those after it are new: what each says; the last one's time.
@@ -180,7 +178,7 @@ class Sequences:
         if near:
             return self._begun_again(now, near, seen)
         if is_hole:
-            released = self._taken(now, seen, number)
+            released = self._refuse([w for w in self._waiting if w.key == seen.key and now.extended(w.raw) == number])
             self._put(now, number, seen)
             return Found(Verdict.NEW, self._doubt(now, number, seen), released)
         if within:
@@ -246,10 +244,8 @@ class Sequences:
 
     def told(self) -> dict[str, int]:
         """What happened since the last call, by counter."""
-        if not (self.restarts or self.wraps or self.forgotten_early):
-            return {}
-        names = "sequence_restarts", "sequence_wraps", "epochs_forgotten_early"
-        found = dict(zip(names, (self.restarts, self.wraps, self.forgotten_early), strict=True))
+        found = {"sequence_restarts": self.restarts, "sequence_wraps": self.wraps}
+        found["epochs_forgotten_early"] = self.forgotten_early
         self.restarts = self.wraps = self.forgotten_early = 0
         return {name: count for name, count in found.items() if count}
 
@@ -267,25 +263,26 @@ class Sequences:
     def _leave(self, ones: list[Sighting]) -> None:
         self._waiting = [w for w in self._waiting if all(w is not one for one in ones)]
 
+    def _refuse(self, ones: list[Sighting]) -> tuple[Released, ...]:
+        self._leave(ones)
+        return tuple(refused(w) for w in ones)
+
+    def _jumps_of(self, key: bytes) -> list[Sighting]:
+        return [w for w in self._waiting if w.key == key and w.why is Verdict.SEQUENCE_JUMP]
+
     def _contradicted(self, now: Epoch, seen: Sighting, number: int) -> tuple[Released, ...]:
         """The old run goes on: what looked like a new one was none, unless its time says that it came later."""
         if number - now.high > NEAR:
             return ()
         wrong = [w for w in self._restarting(seen.key) if not is_later(w.time, seen.time)]
-        jumps = [w for w in self._waiting if w.key == seen.key and w.why is Verdict.SEQUENCE_JUMP]
+        jumps = self._jumps_of(seen.key)
         wrong += [w for w in jumps if now.extended(w.raw) - now.high > REACH * self.horizon]
         wrong += [w for w in jumps if now.extended(w.raw) == number]
-        self._leave(wrong)
-        return tuple(refused(w) for w in wrong)
-
-    def _taken(self, now: Epoch, seen: Sighting, number: int) -> tuple[Released, ...]:
-        wrong = [w for w in self._waiting if w.key == seen.key and now.extended(w.raw) == number]
-        self._leave(wrong)
-        return tuple(refused(w) for w in wrong)
+        return self._refuse(wrong)
 
     def _reached(self, now: Epoch, seen: Sighting) -> Iterator[Released]:
         """The numbers have come to a jump that waits and passed it: it was early, not wrong."""
-        for w in [w for w in self._waiting if w.key == seen.key and w.why is Verdict.SEQUENCE_JUMP]:
+        for w in self._jumps_of(seen.key):
             number = now.extended(w.raw)
             if number <= now.high - NEAR:
                 self._leave([w])
@@ -296,7 +293,7 @@ class Sequences:
 
     def _jumps(self, now: Epoch, seen: Sighting, number: int) -> Found:
         """Too far ahead for one message to be believed: the second one decides."""
-        for w in [w for w in self._waiting if w.key == seen.key and w.why is Verdict.SEQUENCE_JUMP]:
+        for w in self._jumps_of(seen.key):
             before = now.extended(w.raw)
             if -NEAR <= number - before <= max(self.horizon, 2 * (before - now.high)) and number != before:
                 return self._jumped(now, w, seen)
@@ -342,12 +339,8 @@ class Sequences:
         for w in list(self._waiting):
             is_jump = w.why is Verdict.SEQUENCE_JUMP
             if now - w.since >= (JUMP_WAIT if is_jump else RESTART_WAIT):
-                found.append(self._given_up(w) if is_jump or w.key not in self._chains else self._believed(w))
+                found += self._refuse([w]) if is_jump or w.key not in self._chains else [self._believed(w)]
         return found
-
-    def _given_up(self, w: Sighting) -> Released:
-        self._leave([w])
-        return refused(w)
 
     def _believed(self, w: Sighting) -> Released:
         last = self._chains[w.key][-1]
