@@ -23,7 +23,7 @@ from sluicegate_cloud.fleet.part import Part, parts
 from sluicegate_cloud.fleet.spread import LAST
 from sluicegate_cloud.fleet.wire import Rows, Source, numbers
 from sluicegate_cloud.grid import Axis, Columns, Grid, Ints
-from sluicegate_cloud.merging.combining import combined
+from sluicegate_cloud.merging.combining import added_up, combined
 from sluicegate_cloud.names import ENDS
 from sluicegate_cloud.spans import block_of, pieces
 
@@ -173,18 +173,11 @@ class _Held:
         """What is held, a row for each window of a stream."""
         if not self._size:
             return
-        found = {name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]}
+        added = added_up(self._parts, ("stream", "frame"), self._needed)
         self._parts, self._size = [], 0
-        order = np.lexsort((found["frame"], found["stream"]))
-        found = {name: column[order] for name, column in found.items()}
-        groups = Groups.of(found["stream"], found["frame"])
-        stream, frame = found["stream"][groups.begin], found["frame"][groups.begin]
-        with np.errstate(all="ignore"):
-            added = combined(found, groups, self._needed)
-        for at in range(0, frame.size, _BATCH):
-            some = slice(at, at + _BATCH)
-            columns = {name: of[some] for name, of in added.items()}
-            yield self._batch(WINDOW, stream[some], frame[some], np.ones(frame[some].size, np.int64), columns)
+        for at in range(0, added["frame"].size, _BATCH):
+            some = {name: of[at : at + _BATCH] for name, of in added.items()}
+            yield self._batch(WINDOW, some["stream"], some["frame"], np.ones_like(some["frame"]), some)
 
     def _batch(self, kind: int, stream: Ints, frame: Ints, windows: Ints, columns: Columns) -> pa.RecordBatch:
         told = pa.array([*self._streams], pa.string()).take(pa.array(stream))

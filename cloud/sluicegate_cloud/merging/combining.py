@@ -46,3 +46,16 @@ def _moved(parts: Columns, groups: Groups, needed: Sequence[ModuleType]) -> Colu
     for family in needed:
         out |= family.moved(parts, groups, apart)
     return out
+
+
+def added_up(parts: Sequence[Columns], by: tuple[str, str], needed: Sequence[ModuleType]) -> Columns:
+    """The components of all rows of `parts` that agree in both columns `by`, with these, by which they are sorted."""
+    keys = [np.concatenate([part[name] for part in parts]) for name in by]
+    order = np.lexsort((keys[1], keys[0]))
+    keys = [key[order] for key in keys]
+    groups = Groups.of(*keys)
+    # A column is sorted while it is still in the processor's cache.
+    found = {name: np.concatenate([part[name] for part in parts])[order] for name in names(needed)}
+    with np.errstate(all="ignore"):
+        added = combined(found, groups, needed)
+    return added | {name: key[groups.begin] for name, key in zip(by, keys, strict=True)}

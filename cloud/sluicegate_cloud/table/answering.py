@@ -14,12 +14,11 @@ import pyarrow as pa
 from sluicegate_cloud.estimates.components import INTEGERS, answer, families, names
 from sluicegate_cloud.estimates.lower import lower
 from sluicegate_cloud.fleet.block import Block, blocks
-from sluicegate_cloud.fleet.groups import Groups
 from sluicegate_cloud.fleet.part import Part, parts
 from sluicegate_cloud.fleet.wire import Rows
 from sluicegate_cloud.grid import Columns, Ints
 from sluicegate_cloud.merging.answers import as_arrow
-from sluicegate_cloud.merging.combining import combined
+from sluicegate_cloud.merging.combining import added_up
 from sluicegate_cloud.spans import block_of
 from sluicegate_cloud.table.ranges import Ranges, within
 from sluicegate_cloud.table.units import Unit
@@ -155,13 +154,7 @@ class Answers:
         return [group(unit.stream, by, tags) for by in ((), *self.definition.by)]
 
     def _fold(self) -> None:
-        found = {name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]}
-        order = np.lexsort((found["frame"], found["group"]))
-        found = {name: column[order] for name, column in found.items()}
-        groups = Groups.of(found["group"], found["frame"])
-        with np.errstate(all="ignore"):
-            added = combined(found, groups, self._needed)
-        self._parts = [added | {name: found[name][groups.begin] for name in ("group", "frame")}]
+        self._parts = [added_up(self._parts, ("group", "frame"), self._needed)]
         self._size = self._parts[0]["frame"].size // 2  # what cannot be added up further is not folded each time
 
     def shares(self) -> pa.Table:
