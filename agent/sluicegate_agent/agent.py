@@ -211,7 +211,7 @@ class Agent:
                     "the broker delivers them again"
                 )
             if drain:
-                hand_over(self.pipeline, self.sync)
+                hand_over(self.pipeline, self.sync, self.notices)
         finally:
             self.sync.close()
             if self.inputs:

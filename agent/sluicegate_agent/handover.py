@@ -6,20 +6,22 @@ import sqlite3
 import time
 
 from sluicegate_agent.errors import EnvironmentRefused
+from sluicegate_agent.logs.notices import Notices
 from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.sync import Sync
 
 SECONDS = 30.0
 
 
-def hand_over(pipeline: Pipeline, sync: Sync, seconds: float = SECONDS) -> None:
-    """Close every open bucket, commit, and send all there is.
+def hand_over(pipeline: Pipeline, sync: Sync, notices: Notices | None = None, seconds: float = SECONDS) -> None:
+    """Close every open bucket, commit, and send all there is; `notices` tell at once why that takes long.
 
     Raises EnvironmentRefused where the store refuses, or the target does not take it in time: what it lacks is kept.
     """
     pipeline.flush()
     commit(pipeline)
     end = time.monotonic() + seconds
+    notices = notices or Notices(sync, pipeline)
     while not sync.is_done():
         now = time.monotonic()
         if now >= end or sync.is_hung:
@@ -29,6 +31,7 @@ def hand_over(pipeline: Pipeline, sync: Sync, seconds: float = SECONDS) -> None:
             )
         if sync.link.is_due(now) or sync.link.state == "unknown":
             sync.step(now, flush=True)
+            notices.look()
             time.sleep(0.01 if sync.is_busy else 0)
         else:
             time.sleep(0.05)

@@ -16,6 +16,7 @@ from sluicegate_agent.config import Config, SourceConfig
 from sluicegate_agent.errors import InputRefused
 from sluicegate_agent.handover import commit, hand_over
 from sluicegate_agent.identity.verdict import digest_of
+from sluicegate_agent.logs.notices import Notices
 from sluicegate_agent.messages import Message, Result, Unreadable
 from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.replayed import Replayed
@@ -44,6 +45,7 @@ class Replay:
         self.pipeline.identities.unsure.files = self.progress.may_be_forgotten
         self._lines: dict[bytes, None] = {}
         self.sync = Sync(config, state)
+        self.notices = Notices(self.sync, self.pipeline)
         self.backpressure = Backpressure(self.sync, inf)  # a file can wait as long as the target takes documents
         self.answers: dict[tuple[str, str, str], Result] = {}
 
@@ -82,7 +84,7 @@ class Replay:
         self._commit()
         self.progress.finish()
         if drain:
-            hand_over(self.pipeline, self.sync)
+            hand_over(self.pipeline, self.sync, self.notices)
         self.sync.close()
 
     def _commit(self) -> None:
@@ -90,9 +92,11 @@ class Replay:
         for answer in self.pipeline.results():
             self.answers[answer.stream, answer.window, answer.aggregate] = answer
         self.sync.step(time.monotonic())
+        self.notices.look()
         while self.backpressure.holds(time.monotonic()) and not self.sync.is_hung:
             time.sleep(0.01 if self.sync.is_busy else 0)
             self.sync.step(time.monotonic())
+            self.notices.look()
 
 
 def source_of(config: Config, topic: str | None) -> SourceConfig:

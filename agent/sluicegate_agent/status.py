@@ -14,6 +14,7 @@ from sluicegate_agent.config.units import show_duration, show_size
 from sluicegate_agent.record import wear
 from sluicegate_agent.record.limits import limits
 from sluicegate_agent.state import read_status
+from sluicegate_agent.state.status import damage_of
 
 #: Bytes free on the state's disk below which `status` says so.
 DISK_LOW = 1 << 20
@@ -72,8 +73,9 @@ def _head(found: dict[str, Any]) -> Iterator[str]:
             "say no bound"
         )
     yield from _store(found)
-    if found["stores_set_aside"]:
-        yield f"  {found['stores_set_aside']} damaged stores were set aside in the state directory"
+    if damage := damage_of(found):
+        told = ", ".join(f"{name} {count:,}" for name, count in damage.items())
+        yield f"  ALARM: the state was damaged, and repaired as far as it can be: {told}; replace the card"
 
 
 def _store(found: dict[str, Any]) -> Iterator[str]:

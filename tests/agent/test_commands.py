@@ -182,6 +182,7 @@ def test_a_target_that_is_away_is_named(file: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(handover.hand_over, "__defaults__", (1.0,))
         done = CliRunner().invoke(replay, [str(file), "--csv", str(file.parent / "r.csv"), "--drain"])
+    assert "all is kept and tried again" in done.stderr  # at once, and not when the time is over
     assert "absent: there is no such folder" in str(done.exception)
     assert "kept for the next start" in str(done.exception)
     assert getattr(done.exception, "exit_code", None) == 4

@@ -46,7 +46,7 @@ def findings(file: Path) -> Iterator[Look]:
         yield Look("configuration", "broken", str(error), "an agent", f"sluicegate check {file}")
         return
     yield Look("configuration", "ok", f"{len(config.streams)} streams", "an agent")
-    parts = (_state, _disk, _memory, _clock, _certificates, _broker, _target, _listener)
+    parts = (_state, _damage, _disk, _memory, _clock, _certificates, _broker, _target, _listener)
     for part in parts:
         yield from part(config)
 
@@ -58,6 +58,25 @@ def _state(config: Config) -> Iterator[Look]:
     good = os.access(there, os.W_OK | os.X_OK) and there.is_dir()
     remedy = f"chown the folder to the agent's user, or run this as that user: {there}"
     yield Look("state.path", "ok" if good else "broken", str(folder), "everything durable", "" if good else remedy)
+
+
+def _damage(config: Config) -> Iterator[Look]:
+    """The store is whole now, and was until now."""
+    from sluicegate_agent.errors import EnvironmentRefused
+    from sluicegate_agent.state.status import look_for_damage
+    from sluicegate_agent.state.store import DATABASE
+
+    if not (config.state.path / DATABASE).exists():
+        return
+    try:
+        found = look_for_damage(config.state.path)
+    except EnvironmentRefused as error:
+        yield Look("state", "broken", str(error), "what waits, windows", "start the agent, then replace the card")
+        return
+    told = ", ".join(f"{name} {count:,}" for name, count in found.items())
+    detail = f"was damaged and repaired: {told}" if found else "whole"
+    remedy = "replace the card: one that damages a store once does it again" if found else ""
+    yield Look("state", "missing" if found else "ok", detail, "what waits, windows", remedy)
 
 
 def _disk(config: Config) -> Iterator[Look]:

@@ -13,12 +13,13 @@ from typing import Any
 from sluicegate.window.snapshot import stored_limit
 from sluicegate_agent import dead_letters, doubts, lock
 from sluicegate_agent.checksums import counts
+from sluicegate_agent.checksums import verify as verify_rows
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.identity.held import FUTURE, UNSET
 from sluicegate_agent.outbox import spread
 from sluicegate_agent.record import file as record
 from sluicegate_agent.state import schema
-from sluicegate_agent.state.store import BESIDE, DATABASE, bytes_on_disk, disk_free, log_bytes
+from sluicegate_agent.state.store import BESIDE, DATABASE, bytes_on_disk, disk_free, is_damage, log_bytes, verify
 from sluicegate_agent.streams import Stream
 
 DEAD_LETTERS_SHOWN = 20
@@ -85,8 +86,30 @@ def reading(path: Path, plays: Callable[[sqlite3.Connection], bool] = _always) -
             connection.set_progress_handler(lambda: time.monotonic() > end, 10_000)
             with contextlib.closing(_played(connection, path, plays)) as found:
                 yield found
-    except sqlite3.Error as error:
-        raise EnvironmentRefused(f"{path}: cannot be read: {error}") from error
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        is_damaged = isinstance(error, sqlite3.DatabaseError | UnicodeDecodeError) and is_damage(error)
+        is_damaged &= "no such table" not in str(error)  # an older one has fewer
+        remedy = "; it is damaged: the agent's next start keeps what is whole and says what is lost" * is_damaged
+        raise EnvironmentRefused(f"{path}: cannot be read: {error}{remedy}") from error
+
+
+def look_for_damage(folder: Path) -> dict[str, int]:
+    """What damage cost a state so far, by counter: lost rows, damaged records, stores that were set aside.
+
+    Raises EnvironmentRefused where the store is damaged now, NewerStore.
+    """
+    with reading(folder / DATABASE) as connection:
+        verify(connection)
+        if schema.version(connection) == schema.VERSION:
+            verify_rows(connection)
+        found = collect(connection, folder)
+    return damage_of(found)
+
+
+def damage_of(found: dict[str, Any]) -> dict[str, int]:
+    """The same of what `collect` found."""
+    told = {name: n for name, n in found["counters"].items() if name.startswith(("rows.lost.", "record.damaged")) and n}
+    return told | {"stores_set_aside": found["stores_set_aside"]} if found["stores_set_aside"] else told
 
 
 def _played(

@@ -111,7 +111,7 @@ class Store:
         found = schema.version(connection)
         if found is not None and found > schema.VERSION:
             schema.migrate(connection, found)
-        _verify(connection)
+        verify(connection)
         _configure(connection)
         connection.execute("BEGIN IMMEDIATE")
         if found is None:
@@ -359,8 +359,11 @@ def is_damage(error: sqlite3.DatabaseError | UnicodeDecodeError) -> bool:
     return code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
-def _verify(connection: sqlite3.Connection) -> None:
-    """Pages, and what stands in indexes, too: a row that its index does not have is there and never found."""
+def verify(connection: sqlite3.Connection) -> None:
+    """See that pages are whole, and indexes: a row that its index does not have is there and never found.
+
+    Raises sqlite3.DatabaseError.
+    """
     found = [row[0] for row in connection.execute("PRAGMA integrity_check(1)")]
     if found != ["ok"]:
         raise sqlite3.DatabaseError(f"database disk image is malformed: {found[0] if found else 'unreadable'}")

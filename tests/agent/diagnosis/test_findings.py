@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sqlite3
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,10 @@ import pytest
 pytest.importorskip("paho.mqtt.client", reason="the agent's tests need the extra `agent`")
 from brokers import mosquitto
 
+from sluicegate_agent.config import load
 from sluicegate_agent.diagnosis.findings import Look, findings
+from sluicegate_agent.state import State
+from sluicegate_agent.status import gather, show
 from sluicegate_demo.ports import free_port
 
 CONFIGURATION = """
@@ -85,6 +89,22 @@ def test_what_the_disk_and_the_memory_lack(looked: Looked) -> None:
     assert found["disk"].status == "broken"
     assert found["memory"].status == "broken"
     assert "sluicegate plan" in found["memory"].remedy
+
+
+def test_a_damaged_state(looked: Looked, tmp_path: Path) -> None:
+    """A damage that is there now, and one that was repaired: in `status`, too."""
+    assert "state" not in looked()
+    with State(load(tmp_path / "agent.toml")) as state, state.transaction() as connection:
+        state.counters.add_now(connection, {"accepted": 7})
+    assert looked()["state"].status == "ok"
+    with sqlite3.connect(tmp_path / "state/state.db") as store:
+        store.execute("UPDATE counter SET value = 8")
+    found = looked()["state"]
+    assert (found.status, "it is damaged" in found.detail) == ("broken", True)
+    State(load(tmp_path / "agent.toml")).close()
+    found = looked()["state"]
+    assert (found.status, "rows.lost.counter 1" in found.detail) == ("missing", True)
+    assert "ALARM: the state was damaged" in show(gather(load(tmp_path / "agent.toml")))
 
 
 def test_a_target_and_a_listener(looked: Looked, tmp_path: Path) -> None:

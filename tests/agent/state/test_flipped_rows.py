@@ -22,7 +22,7 @@ from sluicegate_agent.state import State
 from sluicegate_agent.state import state as state_module
 from sluicegate_agent.state.schema import create
 
-VERSION_8 = Path(__file__).with_name("version-8.sql")
+VERSION_8 = Path(__file__).parents[2] / "cases/agent_stores/version-8.sql"
 
 
 @pytest.fixture

@@ -13,12 +13,26 @@ from target_suite.memory import MemoryTarget
 
 from sluicegate.format import chunk as chunks
 from sluicegate_agent.pipeline import Pipeline
-from sluicegate_agent.state import State
+from sluicegate_agent.state import State, read_status
+from sluicegate_agent.state.status import look_for_damage
 from sluicegate_agent.state.store import DATABASE
 from sluicegate_agent.sync import Sync
 
 # As the program of version 3 left it in an outage: 18 rows, some merged, a sealed chunk, an open bucket.
 OUTAGE = Path(__file__).parents[2] / "cases/agent_stores/version-3-outage.sql"
+
+
+@pytest.mark.parametrize("frozen", sorted(OUTAGE.parent.glob("version-[89]*.sql")), ids=lambda path: path.stem)
+def test_a_store_of_before_is_shown_as_it_is(frozen: Path, tmp_path: Path) -> None:
+    """`status` and `doctor` look at one that no newer agent has opened yet, and leave it as it is."""
+    store = sqlite3.connect(tmp_path / DATABASE)
+    store.executescript(frozen.read_text())
+    version = store.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()[0]
+    store.close()
+    found = read_status(tmp_path)
+    assert found["schema"] == version
+    assert found["counters"]["accepted"] > 0
+    assert look_for_damage(tmp_path) == {}
 
 
 def test_an_outage_that_an_older_program_began_ends_with_every_reading(tmp_path: Path) -> None:
