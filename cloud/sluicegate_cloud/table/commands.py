@@ -164,7 +164,7 @@ def devices(table: str, as_json: bool) -> None:
     now = time.time()
     click.echo(f"{'device':<24}{'last reading':>14}{'readings':>14}{'missing':>10}{'agent':>10}{'MiB':>7}  tags")
     for row in rows:
-        ago = f"{max(now - row['last_us'] / 1e6, 0):,.0f} s ago"
+        ago = f"{max(now - row['last_us'] / 1e6, 0):,.0f} s ago" if row["last_us"] is not None else "–"
         memory = f"{row['rss_bytes'] / 2**20:.0f}" if isinstance(row["rss_bytes"], int) else "–"
         tags = " ".join(f"{name}={value}" for name, value in row["tags"].items())
         agent = str(row["agent_version"] or "–")

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from sluicegate_cloud import alarms
 from sluicegate_cloud.schema import PROBLEMS
 from sluicegate_cloud.table.told import ledgers, tally
-from sluicegate_cloud.table.versions import Store, Version
+from sluicegate_cloud.table.versions import DAY_US, Store, Version
 
-REJECTED, SILENT = "rejected", "silent"
+REJECTED, SILENT, AHEAD = "rejected", "silent", "ahead"
 #: Documents that are not used of which alerts tell; all are counted.
 MOST = 100
 _SUMS = ("readings", "buckets", "missing", "doubt", "documents", "left_out")
@@ -58,10 +58,10 @@ def _typed(row: Row) -> Row:
 def devices(store: Store, version: Version) -> list[Row]:
     """A row a device, the longest silent first.
 
-    `last_us`: of its last reading; `readings`, `missing`, `doubt`, `completeness`, `documents`, `left_out` of all its
-    streams; `boards`: how many keys its documents have; `tags`; and of its agent's newest health `agent_version`,
-    `uptime_s`, `rss_bytes`, `peak_rss_bytes`, `outbox_rows`, `outbox_bytes`, `counters`, `health_us`, null where no
-    document told.
+    `last_us`: of its last reading, null where none is used; `readings`, `missing`, `doubt`, `completeness`,
+    `documents`, `left_out` of all its streams; `boards`: how many keys its documents have; `tags`; and of its agent's
+    newest health `agent_version`, `uptime_s`, `rss_bytes`, `peak_rss_bytes`, `outbox_rows`, `outbox_bytes`, `counters`,
+    `health_us`, null where no document told.
     """
     found: dict[str, list[Row]] = {}
     for name in version.shards.values():
@@ -69,7 +69,8 @@ def devices(store: Store, version: Version) -> list[Row]:
             for row in store.read(file).to_pylist():
                 found.setdefault(row["device"], []).append(row)
     return sorted(
-        (_device(name, rows) for name, rows in found.items()), key=lambda row: (row["last_us"], row["device"])
+        (_device(name, rows) for name, rows in found.items()),
+        key=lambda row: (row["last_us"] is not None, row["last_us"], row["device"]),
     )
 
 
@@ -79,10 +80,12 @@ def _device(name: str, rows: list[Row]) -> Row:
     known = certain + sums["missing"]
     share = certain / known if known else 1.0 if sums["readings"] else None
     told = {"completeness": share, "streams": len(rows), **sums}
-    told |= {"first_us": min(row["first_us"] for row in rows), "last_us": max(row["last_us"] for row in rows)}
     told |= {"boards": len({key for row in rows for key in row["keys"]})}
-    newest = max(rows, key=lambda row: row["last_us"])
-    return {"device": name, **told, "tags": dict(newest["tags"] or []), **_health(rows)}
+    used = [row for row in rows if row["last_us"] is not None]
+    told |= {"first_us": min((row["first_us"] for row in used), default=None)}
+    newest = max(used, key=lambda row: row["last_us"], default={"last_us": None, "tags": None})
+    told |= {"last_us": newest["last_us"], "tags": dict(newest["tags"] or [])}
+    return {"device": name, **told, **_health(rows)}
 
 
 def _health(rows: list[Row]) -> Row:
@@ -102,7 +105,7 @@ def alerts(store: Store, version: Version, now_us: int, silent_us: int | None = 
     """What somebody must look into: `kind`, `device`, `stream`, `text`.
 
     Kinds: those of `alarms` (two boards under one name, two contents), REJECTED (a document that is not used, the first
-    MOST), and, where `silent_us` is given, SILENT (no reading since so long before `now_us`).
+    MOST), and, where `silent_us` is given, SILENT (no reading since so long before `now_us`) and AHEAD (a wrong clock).
     """
     rejected = 0
     for ledger in ledgers(store, version):
@@ -119,11 +122,18 @@ def alerts(store: Store, version: Version, now_us: int, silent_us: int | None = 
 
 
 def silent(rows: Iterable[Row], now_us: int, silent_us: int) -> Iterator[Row]:
-    """An alert for each device that has no reading of the last `silent_us` µs."""
+    """An alert for each device that has no reading of the last `silent_us` µs, or of which nobody can tell: its last
+    reading is dated more than a day after `now_us`.
+    """
     for row in rows:
-        if row["last_us"] < now_us - silent_us:
-            text = f"no reading for {(now_us - row['last_us']) // 1_000_000:,} s"
-            yield {"kind": SILENT, "device": row["device"], "stream": None, "text": text}
+        last, head = row["last_us"], {"device": row["device"], "stream": None}
+        if last is None:
+            yield {"kind": SILENT, **head, "text": "no reading that the table keeps"}
+        elif last < now_us - silent_us:
+            yield {"kind": SILENT, **head, "text": f"no reading for {(now_us - last) // 1_000_000:,} s"}
+        elif last > now_us + DAY_US:
+            text = f"its last reading is dated {(last - now_us) // DAY_US:,} days from now: its clock was wrong"
+            yield {"kind": AHEAD, **head, "text": f"{text}, and silence cannot be told"}
 
 
 def _alarm(row: Row) -> Row:

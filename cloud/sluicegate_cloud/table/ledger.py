@@ -45,14 +45,15 @@ Touched = dict[tuple[str, str], list[tuple[int, int]]]
 
 class Judged(NamedTuple):
     """`ledger`: with the new documents; `fresh`: those of the new ones whose buckets are to be kept; `touched`: of each
-    (device, stream) the times in µs within which buckets or holes came, changed or went; `copies`: how many new ones
-    were there already.
+    (device, stream) the times in µs within which buckets or holes came, changed or went; `copies`, `refused`: how many
+    new ones were there already, and cannot be used.
     """
 
     ledger: pa.Table
     fresh: pa.Table
     touched: Touched
     copies: int
+    refused: int
 
 
 def judge(
@@ -62,13 +63,13 @@ def judge(
 
     `load`: the packed buckets of a document that is in the ledger; `horizon_us`: what lies before it is refused.
     """
+    is_refused = pc.equal(ledger["fate"], REFUSED)
+    old_refused, placed = ledger.filter(is_refused), ledger.filter(pc.invert(is_refused))
     if horizon_us is not None:
-        new = too_late(new, ledger["digest"], horizon_us)
+        new = too_late(new, placed["digest"], horizon_us)
     refused = new.filter(pc.is_valid(new["reason"]))
     readable = new.filter(pc.is_null(new["reason"])) if refused.num_rows else new
-    fresh = _fresh(ledger, readable)
-    old_refused = ledger.filter(pc.equal(ledger["fate"], REFUSED))
-    placed = ledger.filter(pc.not_equal(ledger["fate"], REFUSED))
+    fresh = _fresh(placed, readable)
     lines, touched, gone = _Lines(placed), Touched(), np.zeros(placed.num_rows, bool)
     rows: list[Row] = []
     for owner, mine in _by_line(fresh):
@@ -79,10 +80,11 @@ def judge(
             touched.setdefault(owner[:2], []).extend(line.touched)
     for row in rows:
         row["cell"] = row["t_first"] // cell_us
-    said = _refusals(old_refused, refused, readable)
+    old_refused, refused = _refusals(old_refused, refused, readable)
     kept = pa.concat_tables([placed.filter(pa.array(~gone)), pa.Table.from_pylist(rows, LEDGER)])
-    copies = readable.num_rows - fresh.num_rows
-    return Judged(pa.concat_tables([kept.sort_by(_SORTED), said]), fresh, touched, copies)
+    copies = new.num_rows - refused.num_rows - fresh.num_rows
+    told = pa.concat_tables([kept.sort_by(_SORTED), old_refused, refused])
+    return Judged(told, fresh, touched, copies, refused.num_rows)
 
 
 def empty() -> pa.Table:
@@ -126,15 +128,21 @@ def _fresh(ledger: pa.Table, new: pa.Table) -> pa.Table:
     return new if once.all() else new.filter(pa.array(once))  # buckets are copied only where some stay behind
 
 
-def _refusals(old: pa.Table, refused: pa.Table, readable: pa.Table) -> pa.Table:
-    """A row a file that cannot be read; what can be read now is no longer refused."""
+def _refusals(old: pa.Table, refused: pa.Table, readable: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """A row a file that cannot be used, of equal documents one: those that stay, and new ones.
+
+    What can be read now is no longer refused.
+    """
     again = pa.concat_arrays([of["path"].combine_chunks() for of in (refused, readable)])
     old = old.filter(pc.invert(pc.is_in(old["path"], value_set=again)))
-    rows = [row | {"fate": REFUSED, "hole": 0, "lost": 0} for row in refused.to_pylist()]
-    known = set(LEDGER.names)
-    return pa.concat_tables(
-        [old, pa.Table.from_pylist([{k: v for k, v in row.items() if k in known} for row in rows], LEDGER)]
-    )
+    seen, rows = {*old["digest"].drop_null().to_pylist()}, []
+    for row in (
+        refused.sort_by("path").select([name for name in LEDGER.names if name in refused.column_names]).to_pylist()
+    ):
+        if row["digest"] not in seen:
+            rows.append(row | {"fate": REFUSED, "hole": 0, "lost": 0})
+            seen |= {row["digest"]} - {None}
+    return old, pa.Table.from_pylist(rows, LEDGER)
 
 
 def _by_line(documents: pa.Table) -> Iterator[tuple[tuple[str, str, str], list[Row]]]:

@@ -58,8 +58,7 @@ def merge(
     if new is not None:
         judged = ledgers.judge(table, new, definition.cell_us, lambda row: _one(store, before, row), version.horizon_us)
         table, touched = judged.ledger, judged.touched
-        unreadable = new.num_rows - new["reason"].null_count
-        told |= {"documents": new.num_rows, "copies": judged.copies, "refused": unreadable}
+        told |= {"documents": new.num_rows, "copies": judged.copies, "refused": judged.refused}
         told["again"] = sorted(refused.intersection(new["path"].to_pylist())) if refused else []
         if judged.ledger.num_rows or new.num_rows:
             index |= ledgers.written(store, table)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -12,7 +11,8 @@ from sluicegate_cloud.table.units import Ledger
 from sluicegate_cloud.table.versions import Store
 
 #: `missing`: readings known to exist that did not come; `doubt`: of `readings`, those that may be repeats; times in µs;
-#: `health`: the newest that a document carried, JSON, and `health_us`: the time of that document's last reading.
+#: `health`: the newest that a document carried, JSON, and `health_us`: the time of that document's last reading. Of a
+#: stream none of whose documents is used, since they came too late, health is all that is known.
 STREAMS = pa.schema(
     [
         ("device", pa.string()), ("stream", pa.string()),
@@ -28,10 +28,10 @@ Tags = dict[tuple[str, str], dict[str, str]]
 def streams_of(store: Store, before: str | None, ledger: Ledger, new: pa.Table | None) -> tuple[str | None, Tags]:
     """Write the rows of all streams of the ledger, and what tags each has. `before`: the file of the version before."""
     health = _health(store, before, new)
+    used = {of: rows for of, rows in ledger.streams.items() if ledger.used[rows].any()}
     rows = [
-        _row(ledger, *of, positions) | health.get(of, {"health": None, "health_us": None})
-        for of, positions in sorted(ledger.streams.items())
-        if ledger.used[positions].any()
+        (_row(ledger, *of, used[of]) if of in used else _unused(*of)) | health.get(of, {})
+        for of in sorted({*used, *health})
     ]
     tags = {(row["device"], row["stream"]): dict(row["tags"] or []) for row in rows}
     return (store.write("streams", pa.Table.from_pylist(rows, STREAMS)) if rows else None), tags
@@ -44,15 +44,19 @@ def _row(ledger: Ledger, device: str, stream: str, positions: Any) -> dict[str, 
     certain = sums["readings"] - sums["doubt"]
     known = certain + missing
     share = certain / known if known else 1.0 if sums["readings"] else None
-    last = used[np.lexsort((ledger.of["t_first"][used], ledger.of["t_last"][used]))[-1]]
-    some = ledger.table.take(pa.array(used))
+    some, tags = ledger.table.take(pa.array(used)), ledger.table["tags"][ledger.newest((device, stream))]
     return {
         "device": device, "stream": stream, "documents": int(used.size), "missing": missing, "completeness": share,
         "left_out": int(positions.size - used.size), "first_us": int(ledger.of["t_first"][used].min()),
-        "last_us": int(ledger.of["t_last"][used].max()), "tags": ledger.table["tags"][int(last)].as_py(),
+        "last_us": int(ledger.of["t_last"][used].max()), "tags": tags.as_py(),
         "incarnations": sorted(some["incarnation"].unique().to_pylist()),
         "keys": sorted(key for key in some["key"].unique().to_pylist() if key), **sums,
     }  # fmt: skip
+
+
+def _unused(device: str, stream: str) -> dict[str, Any]:
+    nothing = dict.fromkeys(("documents", "readings", "buckets", "missing", "doubt", "left_out"), 0)
+    return {"device": device, "stream": stream, "tags": None, "incarnations": [], "keys": [], **nothing}
 
 
 def _health(store: Store, before: str | None, new: pa.Table | None) -> dict[tuple[str, str], dict[str, Any]]:

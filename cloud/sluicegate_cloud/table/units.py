@@ -85,6 +85,11 @@ class Ledger:
         mine = rows[self.used[rows]]
         return np.asarray(np.unique(np.concatenate((self.of["t_first"][mine], self.of["t_last"][mine]))))
 
+    def newest(self, of: tuple[str, str]) -> int:
+        """The row of a stream's newest document that is, or was, in use."""
+        mine = self._centered[of]
+        return int(mine[np.lexsort((self.of["t_first"][mine], self.of["t_last"][mine]))[-1]])
+
     def centers(self, of: tuple[str, str]) -> tuple[float, float, float]:
         """Of the first of a stream's documents that are, or were, in use, and the least and greatest of all."""
         mine = self._centered.get(of, np.zeros(0, np.int64))

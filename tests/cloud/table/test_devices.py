@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from cloud_streams import fold
-from table_worlds import store_at, table_of, take_in
+from table_worlds import here, store_at, table_of, take_in
 
 from sluicegate.format.bucket import Bucket
 from sluicegate.format.chunk import Chunk, encode
 from sluicegate_cloud.commands import cloud
-from sluicegate_cloud.table import job
+from sluicegate_cloud.table import job, retention
 from sluicegate_cloud.table.devices import alerts, alerts_table, devices, devices_table
 from sluicegate_cloud.table.told import of_table
 
@@ -101,6 +101,30 @@ def test_a_file_that_was_half_written_is_told_of_until_it_is_whole(tmp_path: Pat
     version = take_in(store, version, table_of(whole[7:], since=7))
     assert [*alerts(store, version, 0)] == []
     assert sum(row["readings"] for row in devices(store, version)) == 160
+
+
+def test_a_board_whose_documents_all_come_too_late_is_known_by_its_health(tmp_path: Path) -> None:
+    """Its clock is in 1970, say: nothing of it is used, and somebody must see what its agent tells."""
+    store, version = store_at(tmp_path / "table", job.definition_of(HOUR, HOUR, ("mean",), shards=1))
+    version = take_in(store, version, table_of([document("press-1", 20_000, health=HEALTH)]))
+    version = retention.retain(here, store, version, 4 * HOUR, {}, now_us=0)
+    late = [document("press-2", at, health=HEALTH | {"uptime_s": at}) for at in (20, 0)]
+    version = take_in(store, version, table_of(late, since=1))
+    version = take_in(store, version, table_of([document("press-1", 20_020)], since=3))
+    one, two = devices(store, version)
+    assert (one["device"], one["uptime_s"], one["readings"], one["last_us"]) == ("press-2", 20, 0, None)
+    assert (two["device"], two["uptime_s"], two["readings"]) == ("press-1", 77, 40)
+    assert [row["device"] for row in alerts(store, version, 0, 1)] == ["press-2"] * 3
+    assert devices_table(store, version)["last_us"].to_pylist() == [None, 20_039_000_000]
+    assert "press-2" in CliRunner().invoke(cloud, ["devices", str(store.root)]).output
+
+
+def test_a_clock_that_is_years_ahead_hides_no_silence(table: Any) -> None:
+    """Nobody can tell when such a device was last there: it is named."""
+    found = alerts(*table, now_us=-100 * 24 * HOUR, silent_us=HOUR)
+    press_1, press_2 = (row for row in found if row["kind"] not in ("rejected", "two_keys"))
+    assert {press_1["kind"], press_2["kind"]} == {"ahead"}
+    assert "100 days from now" in press_1["text"]
 
 
 def test_the_commands_print_them(table: Any) -> None:

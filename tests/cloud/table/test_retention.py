@@ -34,6 +34,7 @@ from sluicegate.format.chunk import Chunk, encode
 from sluicegate_cloud.commands import cloud
 from sluicegate_cloud.errors import TableError
 from sluicegate_cloud.table import job, read, retention
+from sluicegate_cloud.table.devices import alerts, devices
 from sluicegate_cloud.table.versions import Store, Version
 
 MOST = 300
@@ -211,6 +212,36 @@ def test_a_span_across_the_horizon_is_cut_there(tmp_path: Path) -> None:
     rows = windows(store, version)
     assert {row["window_start"] for row in rows.values() if row["windows"] > 1} == {1_000 * second}
     assert same(rows_now(store, anew(store, version)), rows)
+
+
+def test_a_device_has_the_tags_of_its_newest_document(tmp_path: Path) -> None:
+    """Also when that is gone, and the one that stays has older readings."""
+    second, made = 1_000_000, definition_of(Cut(1_000_000, 2, 0, 30), ("count",), by=(("site",),))
+    store, version = store_at(tmp_path / "table", made)
+    sent = []
+    for first, since, site in ((0, 50, "old"), (20, 60, "new"), (40, 30, "old")):
+        run = Bucket(**fold([(second * (since + i), 1.0) for i in range(20)], 1.0, first))
+        sent.append(encode(Chunk("press", "s", f"{1:016x}", 1.0, [run], [None], tags={"site": site})))
+    version = take_in(store, version, table_of(sent))
+    version = retention.retain(here, store, version, 100 * second, {}, now_us=0)
+    assert [row["fate"] for row in _ledger(store, version)] == ["retired", "retired", "used"]
+    assert [row["tags"] for row in devices(store, version)] == [{"site": "new"}]
+
+
+def test_what_comes_too_late_is_refused_once_however_it_comes(tmp_path: Path) -> None:
+    """Twice in one run, in a later one, and read again because its file was touched: it stays among the refused."""
+    second = 1_000_000
+    store, version = store_at(tmp_path / "table", definition_of(Cut(second, 2, 0, 30), ("count",)))
+    version = take_in(store, version, table_of([document("press", 100)]))
+    version = retention.retain(here, store, version, 90 * second, {}, now_us=0)
+    late = document("press", 0)
+    told = []
+    for some, since in (([late, late], 1), ([late], 7), ([late], 1), ([late], 1)):
+        version = take_in(store, version, table_of(some, since))
+        told.append((version.told["refused"], version.told["copies"]))
+        assert [row["fate"] for row in _ledger(store, version)] == ["used", "refused"]
+    assert told == [(1, 1), (0, 1), (1, 0), (1, 0)]
+    assert [row["device"] for row in alerts(store, version, 0)] == ["press"]
 
 
 def test_a_second_board_is_judged_by_what_is_left(tmp_path: Path) -> None:
