@@ -91,11 +91,11 @@ def window_axis(
     return Axis(np.insert(first, at, since), np.insert(np.ones_like(first), at, windows))
 
 
-def require_few(windows: int, frames: int) -> None:
+def require_few(windows: int, frames: int, of: str = "one stream") -> None:
     """Raises ValueError for a stream of so many windows whose readings are in so many frames."""
     if windows - frames > MAX_WINDOWS:
         limit = f"{MAX_WINDOWS + frames:,}"
-        raise ValueError(f"{windows:,} windows for one stream pass the limit of {limit}: choose a longer slide")
+        raise ValueError(f"{windows:,} windows for {of} pass the limit of {limit}: choose a longer slide")
 
 
 def stretches(points: Ints, width: int, max_empty: int = MAX_EMPTY) -> tuple[Ints, Ints]:

@@ -70,10 +70,14 @@ class Block:
         first, last = (np.concatenate((self.crossing[of], self.holes[of])) for of in ("first_frame", "last_frame"))
         return first, last
 
+    def stretches(self, max_empty: int) -> tuple[Ints, Ints]:
+        """The first and last windows, on the line, of each run that is answered one by one."""
+        return stretches(self.points, self.grid.width, max_empty)
+
     def axes(self, max_empty: int) -> Iterator[tuple[Axis, Ints]]:
         """The windows of some streams after others, and the stream of each window. Raises ValueError for too many."""
         lanes = self.owners.lane
-        counts = windows_of_lanes(*stretches(self.points, self.grid.width, max_empty), lanes)
+        counts = windows_of_lanes(*self.stretches(max_empty), lanes)
         group = np.cumsum(counts) // _AXIS
         first, last = self.long
         for begin, end in _runs(group):
