@@ -35,6 +35,8 @@ _EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 _CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 _NOTE = "spark.databricks.delta.commitInfo.userMetadata"
 _GONE, _DAY = "gone", "day"
+#: Days since 1970 of 0001-01-01 and 9999-12-31: a clock may be beyond, and Python has no such date.
+_DAYS = -719_162, 2_932_896
 #: Days beyond which a merge looks at all of them.
 _MOST_DAYS = 1_000
 
@@ -115,7 +117,8 @@ def _changes(spark: SparkSession, store: Store, before: Version | None, now: Ver
 
 def _rows(spark: SparkSession, store: Store, version: Version, files: Sequence[str]) -> DataFrame:
     rows = read.of_files(spark, store, files, read.schema_of(version.definition))
-    return rows.withColumn(_DAY, sf.expr(f"date_from_unix_date(cast(floor(window_start / {DAY_US}) as int))"))
+    day = sf.greatest(sf.lit(_DAYS[0]), sf.least(sf.lit(_DAYS[1]), sf.floor(sf.col("window_start") / DAY_US)))
+    return rows.withColumn(_DAY, sf.date_from_unix_date(day.cast("int")))
 
 
 def _keys(version: Version) -> list[str]:

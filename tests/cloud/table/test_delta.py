@@ -16,10 +16,11 @@ from urllib.parse import unquote
 import pyarrow.parquet as pq
 import pytest
 from clusters import driver
-from random_worlds import Cut, random_fleet
+from random_worlds import Cut, buckets_of, random_fleet
 from table_worlds import anew, definition_of, documents_of, store_at, table_of, take_in, windows
 from thorough import WHOLE
 
+from sluicegate.format.chunk import Chunk, encode
 from sluicegate_cloud.errors import SinkError
 from sluicegate_cloud.table import delta
 
@@ -75,9 +76,14 @@ def rows(place: Path) -> dict[Any, Any]:
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_delta_table_follows_the_table(jars: Path, tmp_path: Path) -> None:
-    """Published after each run, and twice: the rows are the table's, to the bit, with their revisions."""
+    """Published after each run, and twice: the rows are the table's, to the bit, with their revisions.
+
+    The clocks of two boards are where no calendar is.
+    """
     rng, out = random.Random(8), tmp_path / "out"
     documents = documents_of(random_fleet(rng, CUT, 4, 40, ordinary=True), "s", rng)
+    documents += [encode(Chunk(f"far-{at}", "s", "0" * 16, 1.0, buckets_of([(at, 1.0)], 1), [None]))
+                  for at in (1 << 60, -(1 << 60))]  # fmt: skip
     rng.shuffle(documents)
     store, version = store_at(tmp_path / "table", definition_of(CUT, ("count", "mean", "max"), by=(("site",),)))
     third, gone = len(documents) // 3, 0
