@@ -137,11 +137,8 @@ def stream(
 
     asked = of_options(window, slide, aggregates)
     definition = definition_of(asked, [names_of.split(",") for names_of in by], shards, table)
-    query = streaming.stream(session(master, memory), source, table, definition, every=every, checkpoint=checkpoint)
-    try:
-        streaming.finish(query)
-    except KeyboardInterrupt:
-        query.stop()
+    spark = session(master, memory)
+    streaming.finish(lambda: streaming.stream(spark, source, table, definition, every=every, checkpoint=checkpoint))
     version = Store(table).load()
     click.echo(f"{table} is at version {version.number if version else 0}")
 

@@ -31,8 +31,10 @@ from sluicegate_cloud.table.versions import Definition, Store
 
 #: Documents of a micro-batch, at most: so a backlog is worked off in bounded steps.
 MOST = 5_000
-#: How long a batch waits for others that write the table.
+#: How long a batch waits for others that write the table, and a stream for a process of its source.
 _PATIENCE_S = 600.0
+#: What Spark says where the process of a source had no time to start.
+_TOO_BUSY = "Python worker failed to connect back"
 _FILES = "path string, modificationTime timestamp, length bigint, content binary"
 
 
@@ -116,12 +118,24 @@ def _of_spark(spark: SparkSession, uri: str, most: int) -> DataFrame:
     return files.select("path", "content").mapInArrow(decode_contents, DOCUMENTS)
 
 
-def finish(query: StreamingQuery) -> dict[str, Any]:
-    """Wait until the query ends, and tell what its last batch did. Raises SparkError with its reason."""
-    try:
-        query.awaitTermination()
-    except StreamingQueryException as error:
-        said = str(error.getMessage() or error).strip().splitlines()
-        reason = next((line for line in reversed(said) if "Error: " in line), said[0])
-        raise SparkError(f"the stream stopped: {reason.rpartition('Error: ')[2]}") from error
+def finish(start: Callable[[], StreamingQuery]) -> dict[str, Any]:
+    """Start a stream and wait until it ends, or for Ctrl-C; what its last batch did. Raises SparkError with its reason.
+
+    Spark gives the process of a source ten seconds to import it, from a zip and so without compiled files; no setting
+    changes that. Where the machine is too busy the stream is started again, and goes on where it was.
+    """
+    end = time.monotonic() + _PATIENCE_S
+    while True:
+        query = start()
+        try:
+            query.awaitTermination()
+        except KeyboardInterrupt:
+            query.stop()
+        except StreamingQueryException as error:
+            said = str(error.getMessage() or error).strip().splitlines()
+            reason = next((line for line in reversed(said) if "Error: " in line), said[0])
+            if _TOO_BUSY in reason and time.monotonic() < end:
+                continue
+            raise SparkError(f"the stream stopped: {reason.rpartition('Error: ')[2]}") from error
+        break
     return dict(query.lastProgress or {})

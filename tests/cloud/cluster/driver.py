@@ -74,8 +74,7 @@ def merge(spark: Any, sources: list[str], table: str, definition: dict[str, Any]
 
 def stream(spark: Any, source: str, table: str, definition: dict[str, Any], most: int) -> Any:
     """What is in a folder, in micro-batches of so many documents."""
-    query = streaming.stream(spark, source, table, Definition.from_json(definition), most=most)
-    streaming.finish(query)
+    streaming.finish(lambda: streaming.stream(spark, source, table, Definition.from_json(definition), most=most))
     found = Store(table).load()
     return {"version": found.number if found else 0}
 

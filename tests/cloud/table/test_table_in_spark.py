@@ -6,12 +6,15 @@ import os
 import random
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from clusters import driver
+from pyspark.errors import StreamingQueryException
 from random_worlds import DAY, MINUTE, Cut, buckets_of, random_fleet
 from table_worlds import differences, documents_of, windows
 from thorough import WHOLE
@@ -103,9 +106,9 @@ def test_a_stream_has_the_rows_of_batch(
         if death:
             monkeypatch.setattr(job, "take", death)
             with pytest.raises(SparkError, match="the stream stopped"):
-                streaming.finish(streaming.stream(spark, str(inbox), table, DEFINITION, most=2))
+                streaming.finish(lambda: streaming.stream(spark, str(inbox), table, DEFINITION, most=2))
             monkeypatch.undo()
-    streaming.finish(streaming.stream(spark, str(inbox), table, DEFINITION, most=2))
+    streaming.finish(lambda: streaming.stream(spark, str(inbox), table, DEFINITION, most=2))
     found = Store(table).load()
     rows = windows(Store(table), found)
     assert differences(rows, batch(spark, inbox))[:3] == []
@@ -133,7 +136,7 @@ def test_a_stream_that_is_killed_around_its_batch_goes_on(
         assert dying.process.wait(120) == -signal.SIGKILL
     died_at = Store(table).load()
     assert (died_at.number if died_at else 0) == int(after)
-    streaming.finish(streaming.stream(spark, str(inbox), table, DEFINITION, most=4))
+    streaming.finish(lambda: streaming.stream(spark, str(inbox), table, DEFINITION, most=4))
     store = Store(table)
     assert differences(windows(store, store.load()), batch(spark, inbox))[:3] == []
 
@@ -144,12 +147,35 @@ def test_two_streams_fill_one_table(spark: Any, tmp_path: Path, documents: list[
         (tmp_path / f"inbox-{at % 2}").mkdir(exist_ok=True)
         (tmp_path / f"inbox-{at % 2}" / path.name).write_bytes(path.read_bytes())
     inboxes = [str(tmp_path / f"inbox-{at}") for at in range(2)]
-    queries = [streaming.stream(spark, inbox, tmp_path / "table", DEFINITION, most=4) for inbox in inboxes]
-    for query in queries:
-        streaming.finish(query)
+    with ThreadPoolExecutor() as both:
+        starts = [partial(streaming.stream, spark, inbox, tmp_path / "table", DEFINITION, most=4) for inbox in inboxes]
+        assert len([*both.map(streaming.finish, starts)]) == 2
     found = Store(tmp_path / "table").load()
     version = job.merge(spark, inboxes, tmp_path / "once", DEFINITION)
     assert differences(windows(Store(tmp_path / "table"), found), windows(Store(tmp_path / "once"), version))[:3] == []
+
+
+def test_a_stream_whose_source_had_no_time_to_start_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What Spark says on a machine that is too busy; any other reason, or too often, ends it."""
+
+    class Query:
+        lastProgress: dict[str, Any] = {"batchId": 7}  # noqa: N815, RUF012 - Spark's name
+
+        def __init__(self, reason: str | None) -> None:
+            self.reason = reason
+
+        def awaitTermination(self) -> None:  # noqa: N802 - Spark's name
+            if self.reason:
+                raise StreamingQueryException(self.reason)
+
+    busy = "[STREAM_FAILED] Query terminated with exception: Python worker failed to connect back. SQLSTATE: XXKST"
+    queries = [Query(busy), Query(busy), Query(None)]
+    assert streaming.finish(lambda: queries.pop(0)) == {"batchId": 7}
+    with pytest.raises(SparkError, match="no folder"):
+        streaming.finish(lambda: Query("[STREAM_FAILED] SourceError: no folder"))
+    monkeypatch.setattr(streaming, "_PATIENCE_S", -1.0)
+    with pytest.raises(SparkError, match="failed to connect back"):
+        streaming.finish(lambda: Query(busy))
 
 
 def test_a_table_that_drifted_is_told(spark: Any, tmp_path: Path, documents: list[Path]) -> None:
