@@ -59,6 +59,8 @@ def parts_of(row: bytes, singles: bytes | None, names: tuple[str, ...]) -> carri
 
     Raises sqlite3.DatabaseError for a row that is none.
     """
+    if singles and not names:
+        return {}
     try:
         if singles:
             times, values = unpack_readings(singles)

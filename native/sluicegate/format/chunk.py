@@ -13,9 +13,7 @@ import base64
 import json
 import re
 import struct
-import sys
 import zlib
-from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -23,7 +21,8 @@ from typing import Any
 
 from sluicegate.constants import MOST_EXTRAS, MOST_NAME
 from sluicegate.format import payload as body
-from sluicegate.format.bucket import FIELDS, LARGEST, LATE, UNKNOWN, Bucket, Builder
+from sluicegate.format.at_hand import folded, usable
+from sluicegate.format.bucket import FIELDS, LARGEST, Bucket
 from sluicegate.format.packing import inflated
 from sluicegate.format.pairs import PAIR
 from sluicegate.format.payload import AS_READINGS, MAX_ROWS, Body, Readings
@@ -43,7 +42,6 @@ KEYS = ("type", "format", "id", "device", "stream", "incarnation", "center", *_T
 #: As `encode` writes them, with those that a document may lack.
 ORDER = (*KEYS[:6], "key", "tags", *KEYS[6:], "extras", "health")
 _CHECKED = struct.Struct("<d6q")
-_LOGARITHM = 2048.0  # no ln x − ln center is greater
 _INCARNATION = re.compile("[0-9a-f]{16}")
 _KEY = re.compile("[0-9a-f]{32}")
 _STRATEGIES = (zlib.Z_DEFAULT_STRATEGY, zlib.Z_FILTERED, zlib.Z_HUFFMAN_ONLY)
@@ -97,13 +95,15 @@ def _id(device: str, stream: str, incarnation: str, first: int) -> str:
 def encode(chunk: Chunk) -> bytes:
     """The chunk's document, UTF-8 JSON; the same chunk gives the same bytes. Raises ChunkError where it is no chunk."""
     _check_chunk(chunk)
-    at_hand = [_usable(chunk, i) for i in range(len(chunk.buckets))]
+    at_hand = usable(chunk.buckets, chunk.readings, chunk.center, chunk.extras.get(PAIR))
     only = [singles if bucket.n == 1 else None for bucket, singles in zip(chunk.buckets, at_hand, strict=True)]
     # Single readings say all that an extra does, so where there are extras they stay.
     choices = [at_hand, only] if at_hand != only and not chunk.extras else [at_hand]
     fitting = [singles for singles in choices if _row_count(singles) <= MAX_ROWS] or [only]
-    packed = [_payload(chunk.buckets, singles) for singles in fitting]
-    codec, payload, data, singles = min(packed, key=lambda one: len(one[2]))
+    packed = _payload(chunk.buckets, fitting[0])
+    if len(fitting) > 1 and body.least_whole(chunk.buckets) < len(packed[2]):
+        packed = min(packed, _payload(chunk.buckets, only), key=lambda one: len(one[2]))
+    codec, payload, data, singles = packed
     version, extras = _extras(chunk, singles)
     header = _header(chunk, codec, version, extras)
     header["crc32"] = _crc32(header, payload)
@@ -173,44 +173,6 @@ def _check_marks(key: Any, tags: Any) -> None:
         raise ChunkError(f"key {key!r}: expected 32 lower-case hex digits")
     if flaw := flaw_of_tags(tags):
         raise ChunkError(flaw)
-
-
-def _usable(chunk: Chunk, i: int) -> Readings | None:
-    """The single readings of bucket i, if they are at hand and say all of it, and none or all of them are in doubt."""
-    bucket, readings = chunk.buckets[i], chunk.readings[i]
-    if bucket.n > 1 and PAIR in chunk.extras and chunk.extras[PAIR][i] is not None:
-        return None
-    if bucket.n == 1:
-        return array("q", [bucket.t_first]), array("d", [bucket.x_first])
-    if readings is None or not len(readings[0]) == len(readings[1]) == bucket.n or bucket.doubt not in (0, bucket.n):
-        return None
-    folded = _folded(readings, chunk.center, bucket.first, bucket.gap, bucket.flags, bucket.doubt)
-    return readings if _alike(folded, bucket, chunk.center) else None
-
-
-def _folded(readings: Readings, center: float, first: int, gap: int, flags: int, doubt: int) -> Bucket:
-    """The bucket of the readings, all or none of them in doubt, LATE where the flags say so."""
-    (times, values), builder, each = readings, Builder(center, first), 1 if doubt else 0
-    taken = builder.add_run(values, times, 0, gap, each, len(times), 1 << 62)
-    for time, value in zip(times[taken:], values[taken:], strict=True):  # what is older than the one before
-        builder.add(value, time, 0, each)
-    closed = builder.close()
-    return closed._replace(flags=closed.flags | flags & LATE)
-
-
-def _alike(folded: Bucket, bucket: Bucket, center: float) -> bool:
-    """Equal in all that the bucket knows, but for sums that were added in another order."""
-    if tuple.__eq__(folded, bucket):
-        return True
-    reach = max(abs(folded.low), abs(folded.high), abs(center))
-    step = 4.0 * folded.n * folded.n * sys.float_info.epsilon
-    slack = dict.fromkeys(("total", "pre_low", "pre_high"), step * reach) | {"m2": 4.0 * step * reach * reach}
-    slack |= dict.fromkeys(("log_total", "log_pre_low", "log_pre_high"), step * _LOGARITHM)
-    for name, mine, its in zip(FIELDS, folded, bucket, strict=True):
-        known = name not in UNKNOWN or not (its != its or (its == -1 and name.endswith("_n")))
-        if known and mine != its and not abs(mine - its) <= slack.get(name, 0.0):
-            return False
-    return True
 
 
 def _row_count(singles: list[Readings | None]) -> int:
@@ -292,7 +254,7 @@ def _buckets(content: Body, center: float) -> Iterator[tuple[Bucket, Readings | 
     for kind, n, gap, doubt in zip(content.kinds, content.n, content.gap, content.doubt, strict=True):
         if kind & AS_READINGS:
             readings = content.times[single : single + n], content.values[single : single + n]
-            yield _folded(readings, center, first, gap, kind, doubt), readings
+            yield folded(readings, center, first, gap, kind, doubt), readings
             single += n
         else:
             yield next(whole), None

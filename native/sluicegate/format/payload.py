@@ -18,10 +18,11 @@ from typing import Any
 
 from sluicegate.format import _packing, columns_2
 from sluicegate.format.bucket import FIELDS, LARGEST, LATE, ORDERED, Bucket
-from sluicegate.format.packing import pack_floats, pack_ints, pack_singles
+from sluicegate.format.packing import deflated, pack_floats, pack_ints, pack_singles
 from sluicegate.format.unpacking import PackingError, Reader, unpack_floats, unpack_ints, unpack_whole
 
 MAX_ROWS = 2**18  # buckets and single readings together
+_FRAMING = 16  # bytes at most that zlib, and a deflated block, put around a column of any length
 AS_READINGS = 4  # the bit beside ORDERED and LATE
 Readings = tuple["array[int]", "array[float]"]  # times µs, values
 Rows = dict[str, "array[int] | array[float]"]
@@ -113,6 +114,12 @@ def pack_body(buckets: Sequence[Bucket], readings: Sequence[Readings | None]) ->
         out.append(pack_floats([value for _, values in singles for value in values]))
     whole = [b for b, r in zip(buckets, readings, strict=True) if not r]
     return out + (_pack_whole(whole, in_doubt) if whole else [])
+
+
+def least_whole(buckets: Sequence[Bucket]) -> int:
+    """Bytes that buckets take whole and deflated, at least: of two columns that say nothing of each other."""
+    columns = [b.total for b in buckets if b.n > 1], [b.m2 for b in buckets if b.n > 1 and b.m2 == b.m2]
+    return sum([deflated(pack_floats(column)) - _FRAMING for column in columns if column])
 
 
 def _pack_whole(buckets: list[Bucket], always: bool) -> list[bytes]:
