@@ -10,7 +10,7 @@ import os
 import socket
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
@@ -165,8 +165,10 @@ def _certificate(key: str, path: Path) -> Look:
 def _ending(key: str, found: dict[str, Any]) -> Look:
     import ssl
 
-    left = (ssl.cert_time_to_seconds(str(found["notAfter"])) - time.time()) / _DAY
-    until = datetime.fromtimestamp(time.time() + left * _DAY, UTC).strftime("%Y-%m-%d")
+    end = ssl.cert_time_to_seconds(str(found["notAfter"]))
+    left = (end - time.time()) / _DAY
+    # Not fromtimestamp: the C library's time of a 32-bit board ends in 2038, that of authorities does not.
+    until = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=end)).strftime("%Y-%m-%d")
     if left < 0:
         return Look(key, "broken", f"ended on {until}", "TLS", "renew the certificate; is the clock right?")
     soon = left < _SOON
