@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Builds one wheel for a board: wheel.sh SUITE ARCHITECTURE [PACKAGE] puts it, tagged for manylinux, into dist/.
-# The suite decides the Python (bookworm 3.11, trixie 3.13). The compiler is Debian's cross compiler of this machine.
+# The suite decides the Python (bookworm 3.11, trixie 3.13, forky 3.14). The compiler is Debian's cross compiler of this machine.
+# No suite has 3.12: the suite "3.12" is the Python 3.12 of this machine (PYTHON312, else python3.12) with its headers.
 # PACKAGE is one of PyPI's that has no wheel for the board, built from its source; without it the checkout is built.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-suite=${1:?a Debian suite}
+suite=${1:?a Debian suite, or 3.12}
 architecture=${2:?amd64, arm64 or armhf}
 package=${3:-}
 venv=$(realpath "${VENV:-.venv}")
@@ -21,9 +22,12 @@ esac
 command -v "$triplet-gcc" >/dev/null || stop "$triplet-gcc is not here; on Debian: apt install gcc-${triplet//_/-}" 3
 "$venv/bin/python" -c 'import auditwheel' 2>/dev/null || stop "auditwheel is not installed: make $venv/wheels.stamp" 3
 
-root=$(deploy/wheels/root.sh "$suite" "$architecture")
-builder=$(deploy/wheels/root.sh "$suite" amd64)
-python=$(basename "$(readlink "$root/usr/bin/python3")")
+release=$suite
+[ "$suite" != 3.12 ] || release=bookworm
+root=$(deploy/wheels/root.sh "$release" "$architecture")
+builder=$(deploy/wheels/root.sh "$release" amd64)
+has=$(basename "$(readlink "$root/usr/bin/python3")") # the Python that the release has
+python=$has
 work=$PWD/build/wheels/$suite-$architecture${package:+-$package}
 # Of its own: Cython's cache looks at the sources alone, and C made for other compiler options has other line numbers in it.
 cache=${CYTHON_CACHE-$PWD/build/wheels/cython}
@@ -41,19 +45,32 @@ else
 fi
 
 # Only Python's headers come from the suite: the C library's are the cross compiler's own.
-cp "$root/usr/lib/$python/_sysconfigdata__$triplet.py" "$work/sysconfig/"
-ln -s "$root/usr/include/$python" "$work/include/$python"
-ln -s "$root/usr/include/$triplet/$python" "$work/include/$triplet/$python"
-
-# The suite's own Python builds, since a wheel is tagged with the version that builds it; its loader finds its own libc.
-libraries=$builder/usr/lib/x86_64-linux-gnu:$builder/lib/x86_64-linux-gnu
-loader=("$(find "$builder" -name ld-linux-x86-64.so.2 -print -quit)" --library-path "$libraries" "$builder/usr/bin/$python")
+cp "$root/usr/lib/$has/_sysconfigdata__$triplet.py" "$work/sysconfig/"
+if [ "$suite" = 3.12 ]; then
+    python=python3.12
+    runs=${PYTHON312:-$python}
+    headers=$("$runs" -c 'import sys, sysconfig; sys.version_info[:2] == (3, 12) and print(sysconfig.get_path("include"))' || true)
+    [ -e "$headers/Python.h" ] || stop "no Python 3.12 with its headers ($runs): uv python install 3.12, or name one by PYTHON312" 3
+    # Python's headers are the same on every board but for pyconfig.h, which says how wide C's types are: the release's.
+    cp -RL "$headers" "$work/include/$python"
+    cp "$root/usr/include/$triplet/$has/pyconfig.h" "$work/include/$python/"
+    sed -i "s/${has#python}/3.12/g; s/-${has/python3./3}-/-312-/g" "$work/sysconfig/_sysconfigdata__$triplet.py"
+    loader=("$runs") home=
+else
+    ln -s "$root/usr/include/$python" "$work/include/$python"
+    ln -s "$root/usr/include/$triplet/$python" "$work/include/$triplet/$python"
+    # The suite's own Python builds, since a wheel is tagged with the version that builds it; its loader finds its own libc.
+    libraries=$builder/usr/lib/x86_64-linux-gnu:$builder/lib/x86_64-linux-gnu
+    loader=("$(find "$builder" -name ld-linux-x86-64.so.2 -print -quit)" --library-path "$libraries" "$builder/usr/bin/$python")
+    home=$builder/usr
+fi
 echo "wheels: compiling ${package:-sluicegate} for $architecture, $python" >&2
 # Equal sources give equal bytes: the dates in the wheel are the commit's.
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 (
     cd "$work/source"
-    export PYTHONHOME=$builder/usr PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$work/sysconfig:$tools
+    [ -z "$home" ] || export PYTHONHOME=$home
+    export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$work/sysconfig:$tools
     export _PYTHON_HOST_PLATFORM=$platform _PYTHON_SYSCONFIGDATA_NAME=_sysconfigdata__$triplet
     export CC="$triplet-gcc -I$work/include/$python -I$work/include" LDSHARED="$triplet-gcc -shared -Wl,-s"
     [ -z "$package" ] || export SETUPTOOLS_SCM_PRETEND_VERSION=${pin#*==}
