@@ -10,7 +10,7 @@ suite=${SUITE:-bookworm}
 python=${VENV:-.venv}/bin/python
 
 case $architecture in
-arm64) machine=aarch64 emulator=qemu-aarch64-static ;;
+arm64) machine=aarch64 emulator=qemu-aarch64-static; export QEMU_CPU=cortex-a72 ;; # see deploy/debian/trial.sh
 armhf) machine=armv7l emulator=qemu-arm-static ;;
 *) echo "emulated: $architecture is none of arm64, armhf" >&2; exit 2 ;;
 esac

@@ -168,7 +168,8 @@ def test_a_refused_piece_changes_nothing(tmp_path: Path, run: str) -> None:
     compiler = (sysconfig.get_config_var("CC") or "cc").split()
     subprocess.run([*compiler, "-shared", "-fPIC", "-O1", "-o", target, source, "-ldl"], check=True)
     native = Path(__file__).parents[1]
-    surroundings = {"LD_PRELOAD": str(target), "PYTHONPATH": f"{native}:{native / 'bounds'}"}  # the twins'
+    paths = [str(native), str(native / "bounds"), os.environ.get("PYTHONPATH", "")]  # the twins', and an emulated site
+    surroundings = {"LD_PRELOAD": str(target), "PYTHONPATH": os.pathsep.join(paths)}
     done = subprocess.run([sys.executable, "-c", run], env=os.environ | surroundings, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["True", "True"]
