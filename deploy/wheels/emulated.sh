@@ -16,6 +16,7 @@ armhf) machine=armv7l emulator=qemu-arm-static ;;
 esac
 command -v "$emulator" >/dev/null || { echo "emulated: $emulator is not here; on Debian: apt install qemu-user-static" >&2; exit 3; }
 root=$(deploy/wheels/root.sh "$suite" "$architecture")
+[ -e "$root/lib" ] || ln -s usr/lib "$root/lib" # since trixie only a package's script makes it; qemu looks for the loader there
 name=$(basename "$(readlink "$root/usr/bin/python3")")
 tag=cp${name#python}
 tag=${tag/./}
