@@ -72,7 +72,10 @@ class Handing:
     """One device's messages, the oldest first: `put` adds one, `run` sends them until it is cancelled."""
 
     def __init__(self, agent: Agent, topic: str, most: int, boot: str) -> None:
-        """At most `most` messages are held; beyond that the oldest go, are counted, and show as missing."""
+        """At most `most` messages are held; beyond that the oldest go, are counted, and show as missing.
+
+        The first of a start stays: without it the agent would take the numbers to begin later, and miss nothing.
+        """
         self._agent, self._topic, self._most, self._boot = agent, topic, most, boot
         self._held: deque[tuple[int, bytes]] = deque()
         self._next = 0
@@ -93,7 +96,7 @@ class Handing:
         self._held.append((self._next, json.dumps(message, allow_nan=False, separators=(",", ":")).encode()))
         self.counters.read += 1
         if len(self._held) > self._most:
-            self._held.popleft()
+            del self._held[1 if self._held[0][0] == 1 else 0]
             self.counters.dropped += 1
             if not self._is_full:
                 log.warning("%s: more than agent.waiting = %d messages wait: the oldest go", self._topic, self._most)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
+from desk import Desk
+
 from sluicegate_agent.polling import handing
 from sluicegate_agent.polling.handing import Handing
 
@@ -74,12 +77,18 @@ def test_an_agent_that_is_away_gets_each_message_under_the_same_number() -> None
     assert (made.counters.read, made.counters.sent, made.counters.dropped) == (1200, 1200, 0)
 
 
-def test_what_does_not_fit_is_counted_and_leaves_a_gap_in_the_numbers() -> None:
-    """The newest are kept."""
+def test_what_does_not_fit_is_counted_and_leaves_a_gap_in_the_numbers(tmp_path: Path) -> None:
+    """The newest are kept, and the first: by it an agent that never heard of this start knows of the gap."""
     listener = Listener()
     made = sent(listener, 30, most=10)
-    assert [message["seq"] for message in listener.taken] == list(range(21, 31))
+    assert [message["seq"] for message in listener.taken] == [1, *range(22, 31)]
     assert (made.counters.read, made.counters.sent, made.counters.dropped) == (30, 10, 20)
+    source = {"topic": "press", "sequence": "seq", "epoch": "boot", "streams": {"x": "values.x"}}
+    desk = Desk(tmp_path, source | {"time": "time", "time_format": "ms"})
+    desk.take(("press", json.dumps({"time": 0, "boot": "before", "seq": 1, "values": {"x": 1.0}}).encode()))
+    desk.take(*[("press", json.dumps(message).encode()) for message in listener.taken])
+    assert desk.pipeline.identities.missing("press") == 20
+    desk.state.close()
 
 
 def test_a_request_that_is_too_large_is_made_smaller() -> None:
