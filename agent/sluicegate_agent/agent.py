@@ -130,7 +130,7 @@ class Agent:
         before = asked_before(connection)
         unsubscribed_from = retired(self.config, before)
         now = asked(self.config) | {"retired": unsubscribed_from}
-        is_same = now["topics"] == before["topics"] and now["broker"] == before.get("broker")
+        is_same = all(now[each] == before.get(each) for each in ("topics", "broker", "device"))
         self._asked = now | {"subscribed_us": before.get("subscribed_us", 0) if is_same else 0}
         if self._asked != before:
             self.state.remember(self._asked)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from sluicegate_agent.backlog.rows import READING_COST, ROW_COST
+from sluicegate_agent.config.broker import client_of
 from sluicegate_agent.errors import EnvironmentRefused, InputRefused
 from sluicegate_agent.state.status import looked_into
 from sluicegate_agent.streams import Stream
@@ -45,7 +46,7 @@ def list_losses(config: Config) -> list[str]:
     with looked_into(config.state.path, plays=lambda tables: _depends_on_record(config, tables)) as connection:
         if connection is None:
             return []
-        parts = (_device, _sources, _windows, _outbox, _dead_letters)
+        parts = (_device, _session, _sources, _windows, _outbox, _dead_letters)
         return [line for part in parts for line in part(config, connection)]
 
 
@@ -118,6 +119,19 @@ def _device(config: Config, connection: sqlite3.Connection) -> Iterator[str]:
         yield (
             f'device.id = "{config.device.id}": it was "{was}", and buckets of that device wait; the gateway takes '
             "them from the old user alone, so send them before"
+        )
+
+
+def _session(config: Config, connection: sqlite3.Connection) -> Iterator[str]:
+    """The broker keeps messages for a client id, which is made of the device's name unless it is given."""
+    before = asked_before(connection)
+    if not before.get("subscribed_us") or not config.uses_broker:
+        return
+    was, now = before["broker"][2] or client_of(before["device"]), config.mqtt.client_id or client_of(config.device.id)
+    if was != now:
+        yield (
+            f'mqtt.client_id = "{now}": it was "{was}", and what the broker still holds for that client is not '
+            f'counted; mqtt.client_id = "{was}" keeps it'
         )
 
 

@@ -52,3 +52,8 @@ class MqttConfig(Table, frozen=True):
     def actual_port(self) -> int:
         """The port as told, else 8883 with TLS and 1883 without."""
         return self.port if self.port is not None else (8883 if self.uses_tls else 1883)
+
+
+def client_of(device: str) -> str:
+    """The client id of a device that was given none."""
+    return f"sluicegate-{device}"

@@ -9,7 +9,7 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
-from sluicegate_agent.config import Config, MqttConfig
+from sluicegate_agent.config import Config, MqttConfig, broker
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.lean import load_tls
 from sluicegate_agent.link.client import Client
@@ -37,7 +37,7 @@ def client_of(config: Config) -> Client:
 
 def client_id(config: Config) -> str:
     """The name under which the broker keeps the session."""
-    return config.mqtt.client_id or f"sluicegate-{config.device.id}"
+    return config.mqtt.client_id or broker.client_of(config.device.id)
 
 
 def _session(mqtt: MqttConfig) -> Properties:

@@ -16,7 +16,7 @@ from brokers import mosquitto, until
 from durable_agent import SEQUENCED, TIMED, bare, configured, sequenced, timed
 
 from sluicegate_agent.agent import Agent
-from sluicegate_agent.changes import WouldLose, list_losses, refuse_losses
+from sluicegate_agent.changes import WouldLose, asked_before, list_losses, refuse_losses
 from sluicegate_agent.commands.check import check
 from sluicegate_agent.config import Config
 from sluicegate_agent.config.errors import ConfigError
@@ -51,6 +51,26 @@ def used(folder: Path, **tables: Any) -> Config:
                 agent.pipeline.accept(message)
             agent.pipeline.commit()
     return config
+
+
+@pytest.mark.parametrize(
+    ("tables", "is_lost"),
+    [
+        ({"device": {"id": "board-2"}}, True),
+        ({"mqtt": {"client_id": "other"}}, True),
+        ({"device": {"id": "board-2"}, "mqtt": {"client_id": "sluicegate-board-1"}}, False),
+    ],
+)
+def test_another_client_id_loses_the_session(tmp_path: Path, tables: dict[str, Any], is_lost: bool) -> None:
+    """What the broker holds for the old one nobody would take: told, once there is a session."""
+    config = used(tmp_path)
+    changed = configured(tmp_path, window=windows(), **tables)
+    assert list_losses(changed) == []
+    with State(config) as state:
+        state.remember(asked_before(state.store.connection) | {"subscribed_us": 1})
+    lost = list_losses(changed)
+    assert bool(lost) == is_lost
+    assert all('it was "sluicegate-board-1"' in each for each in lost)
 
 
 def test_a_start_plays_the_record_back_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
