@@ -1,4 +1,4 @@
-"""Brokers that repeat in ways of their own, built by the ordinary clients of Go, Node and Maven where they are there.
+"""Brokers that repeat in ways of their own, built by the ordinary clients of Go, Node, Maven and Cargo where these are.
 
 Their sources and versions are in `tests/faults/foreign`, what is built in `build/brokers`. They are drawn only where
 they are asked for, so that a seed's other runs stay as they are.
@@ -15,12 +15,18 @@ from campaign.ports import free_port, wait_for
 
 SOURCES = Path(__file__).parent.parent / "foreign"
 BUILT = Path("build/brokers").resolve()
-BROKERS = ("mochi-5", "mochi-3.1.1", "aedes-3.1.1", "nats-3.1.1", "moquette-3.1.1")
+BROKERS = (
+    *("mochi-5", "mochi-3.1.1", "aedes-3.1.1", "nats-3.1.1", "moquette-3.1.1"),
+    *("hivemq-5", "hivemq-3.1.1", "rumqttd-3.1.1"),
+)
+_MAVEN = ["mvn", "-q", "-B", "package", "dependency:copy-dependencies"]
 #: kind → what builds it, in a copy of its sources; how it is started, a port to follow.
 _BUILD = {
     "mochi": ["go", "build", "-o", "broker", "."],
     "nats": ["go", "build", "-o", "broker", "."],
-    "moquette": ["mvn", "-q", "-B", "package", "dependency:copy-dependencies"],
+    "moquette": _MAVEN,
+    "hivemq": _MAVEN,
+    "rumqttd": ["cargo", "build", "-q", "--release"],
     "aedes": ["npm", "install", "--no-package-lock", "--no-audit", "--no-fund"],
 }
 #: Lose what they acknowledged, with paho as the subscriber, too: mochi with MQTT 5, where a session with Receive
@@ -28,11 +34,15 @@ _BUILD = {
 #: MQTT 5 it delivered none of 100). Only what the agent acknowledged has to be there.
 LOSES = ("mochi-5", "moquette-3.1.1")
 KINDS = tuple(_BUILD)
+_CLASSES = "target/classes:target/dependency/*"
+_JAVA = ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", _CLASSES, "Broker"]
 _START = {
     "mochi": ["./broker"],
     "nats": ["./broker"],
     "aedes": ["node", "main.mjs"],
-    "moquette": ["java", "-Xmx256m", "-cp", "target/classes:target/dependency/*", "Broker"],
+    "moquette": _JAVA,
+    "hivemq": _JAVA,
+    "rumqttd": ["target/release/broker"],
 }
 
 

@@ -45,8 +45,9 @@ class Run(Events):
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         try:
-            # A RabbitMQ takes ten seconds and more to start.
-            longest = LONGEST * (3 if self.plan.kind == "rabbitmq" and "broker killed" in self.plan.families else 1)
+            # A RabbitMQ and a HiveMQ take ten seconds and more to start.
+            starts_one = self.plan.kind == "hivemq" or "broker killed" in self.plan.families
+            longest = LONGEST * (3 if self.plan.kind in ("hivemq", "rabbitmq") and starts_one else 1)
             verdict = await asyncio.wait_for(self._whole(), longest)
         except TimeoutError:
             verdict = oracle.Verdict(stuck=1, words=["not at its end in time"])

@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--run", type=int, help="only this one")
     parser.add_argument("--jobs", type=int, default=3 * (os.cpu_count() or 1))
-    parser.add_argument("--broker", help="its name; mochi, aedes, nats and moquette are built for it")
+    parser.add_argument("--broker", help="its name; those of tests/faults/foreign are built for it")
     parser.add_argument("--identity")
     parser.add_argument("--family")
     parser.add_argument("--way", help="mqtt, shared, sparkplug, http or tail")

@@ -65,7 +65,9 @@ class Poster:
         message.sent = min(message.sent, time.monotonic())
         while True:
             with contextlib.suppress(OSError, EOFError, TimeoutError, ValueError, IndexError):
-                if await asyncio.wait_for(self._status(head.encode() + message.payload), 10) == 200:
+                async with asyncio.timeout(10):  # wait_for may lose the cancellation of who gives up
+                    status = await self._status(head.encode() + message.payload)
+                if status == 200:
                     message.acknowledged = time.monotonic()
                     return
             self.reconnects += 1

@@ -23,8 +23,8 @@ def _text(text: str | bytes) -> bytes:
 
 
 def connect(client: str) -> bytes:
-    """A clean 3.1.1 session without a keepalive."""
-    body = _text("MQTT") + b"\x04\x02\x00\x00" + _text(client)
+    """A clean 3.1.1 session with a keepalive of an hour: rumqttd takes none without."""
+    body = _text("MQTT") + b"\x04\x02\x0e\x10" + _text(client)
     return bytes([CONNECT << 4]) + _length(len(body)) + body
 
 
