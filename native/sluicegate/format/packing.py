@@ -9,12 +9,12 @@ from __future__ import annotations
 import base64
 import math
 import struct
-import sys
 import zlib
 from array import array
 from collections.abc import Iterable, Sequence
 
 from sluicegate.format import _packing
+from sluicegate.format.steps import shuffled
 from sluicegate.format.unpacking import PackingError
 
 PLAIN, DELTA, DELTA2 = 0, 1, 2
@@ -58,14 +58,6 @@ def _best(candidates: Iterable[bytes]) -> bytes:
     return min(candidates, key=lambda data: (deflated(data), len(data)))
 
 
-def _planes(numbers: array[float], width: int) -> bytes:
-    """The lowest byte of every number, then the next one of every number …"""
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    raw = numbers.tobytes()
-    return b"".join(raw[i::width] for i in range(width))
-
-
 def pack_ints(values: Ints) -> bytes:
     """A column of int64, not empty."""
     column = array("q", values)
@@ -103,7 +95,7 @@ def _layouts(values: Floats, distinct: list[float]) -> Iterable[bytes]:
 
 
 def _raw(values: Floats) -> bytes:
-    return bytes([RAW]) + _planes(array("d", values), 8)
+    return bytes([RAW]) + shuffled(array("d", values))
 
 
 def _decimal(values: Floats, digits: int) -> bytes:
@@ -115,4 +107,4 @@ def pack_singles(values: Floats, *, up: bool) -> bytes:
     rounded = _packing.singles(array("d", values), up)
     if rounded is None:
         return pack_floats(values)
-    return min(bytes([SINGLE]) + _planes(rounded, 4), pack_floats(values), key=deflated)
+    return min(bytes([SINGLE]) + shuffled(rounded), pack_floats(values), key=deflated)

@@ -126,14 +126,10 @@ def _pack_whole(buckets: list[Bucket], always: bool) -> list[bytes]:
     fields: dict[str, list[Any]] = dict(zip(FIELDS, map(list, zip(*buckets, strict=True)), strict=True))
     out = [pack_ints(fields["t_first"])]
     out += [pack_ints(list(map(sub, fields[name], fields[base]))) for name, base in _OFFSETS.items()]
-    out += [_pack_float_field(name, fields[name]) for name in _FLOATS]
+    for name in _FLOATS:
+        up = {"pre_low": False, "pre_high": True}.get(name)
+        out.append(pack_floats(fields[name]) if up is None else pack_singles(fields[name], up=up))
     return out + columns_2.pack_known(fields, always)
-
-
-def _pack_float_field(name: str, values: list[float]) -> bytes:
-    if name in ("pre_low", "pre_high"):
-        return pack_singles(values, up=name == "pre_high")
-    return pack_floats(values)
 
 
 def codec_of(buckets: Sequence[Bucket], readings: Sequence[Readings | None]) -> int:
