@@ -55,7 +55,7 @@ def test_measured_in_bytes_a_day_and_years(tmp_path: Path) -> None:
 
 
 def test_the_forecast_is_near_what_was_measured(tmp_path: Path) -> None:
-    """By bench/wear.py (bench/results/wear.json): not a third less. Windows of a short run lose no bucket yet."""
+    """By bench/wear.py (bench/results/wear.json): never less. Windows of a short run lose no bucket yet."""
     runs = json.loads((ROOT / "bench/results/wear.json").read_text())["runs"]
     assert {len(run["set"]) > 0 for run in runs} == {True, False}
     for run in runs:
@@ -65,7 +65,7 @@ def test_the_forecast_is_near_what_was_measured(tmp_path: Path) -> None:
             table, _, key = name.partition(".")
             tables.setdefault(table, {})[key] = json.loads(value)
         told = wear.forecast(board(tmp_path, run["streams"], **tables)).bytes_a_day / GB
-        assert 0.7 * run["gb_a_day"] < told < (1.5 if run["minutes"] > 60 else 1.75) * run["gb_a_day"], run
+        assert run["gb_a_day"] <= told < (1.5 if run["minutes"] > 60 else 1.75) * run["gb_a_day"], run
 
 
 def test_it_knows_what_others_decide() -> None:
