@@ -52,6 +52,8 @@ def main() -> None:
 
 
 def _print(title: str, rows: list[dict[str, Any]]) -> None:
+    if not rows:
+        return  # no world of this name is measured so
     print(f"\n{title}")
     print("\n".join(table([tuple(rows[0]), *(tuple(row.values()) for row in rows)])))
 

@@ -14,13 +14,17 @@ TOPIC = "plant/line"
 
 
 class World(NamedTuple):
-    """`payload(i)`: message i, a second after the one before; `readings`: how many it holds."""
+    """`payload(i)`: message i, a second after the one before; `readings`: how many it holds.
+
+    `is_sent`: with a folder as target, so that documents are made; else closed buckets stay in the outbox.
+    """
 
     what: str
     readings: int
     source: dict[str, Any]
     payload: Callable[[int], bytes]
     windows: int = 1
+    is_sent: bool = False
 
 
 def _value(i: int) -> float:
@@ -46,12 +50,14 @@ def _number(i: int) -> bytes:
 
 _TIMED = {"topic": TOPIC, "time": "t", "time_format": "s"}
 _COUNTED = _TIMED | {"sequence": "n"}
+_ARRAY = _TIMED | {"format": "array", "streams": {"temp": "temp"}}
 WORLDS = (
     World("one reading, one window", 1, _COUNTED | {"streams": {"temp": "temp"}}, _one),
     World("one reading, three windows", 1, _COUNTED | {"streams": {"temp": "temp"}}, _one, 3),
     World("six metrics, one window", 6, _COUNTED | {"streams": {name: name for name in METRICS}}, _six),
     World("a number, one window", 1, {"topic": TOPIC, "format": "number", "streams": {"temp": ""}}, _number),
-    World("an array of 100", ITEMS, _TIMED | {"format": "array", "streams": {"temp": "temp"}}, _array),
+    World("an array of 100", ITEMS, _ARRAY, _array),
+    World("an array of 100, sent", ITEMS, _ARRAY, _array, is_sent=True),
 )
 _WINDOWS = (
     {"name": "hour", "policy": {"time": "1h"}, "aggregate": ["mean", "max"], "buckets": 64},
@@ -69,6 +75,7 @@ def tables(world: World, port: int = 1883) -> dict[str, Any]:
         "source": [world.source],
         "window": list(_WINDOWS[: world.windows]),
         "results": {"topic": ""},
+        "sync": {"target": "directory", "path": "."} if world.is_sent else {"target": "none"},
     }
 
 
