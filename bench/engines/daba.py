@@ -48,7 +48,7 @@ SHARES = (0.5, 0.99, 0.999, 0.9999)
 TAIL_RUNS = 9  # with three, what one in 10,000 readings takes is the machine's: engines that only add then show it, too
 STEPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096)
 DOTS = 55  # of a run in the picture
-PICTURED = ("two_stacks", "foa", "ioa", "daba", "daba_lite", "amta")  # the paper's, and what came after
+PICTURED = ("two_stacks", "daba", "daba_lite", "amta")  # the paper's, and what came after
 OF_PICTURE = ("Sum", "GeoMean", "Bloom")
 LARGEST_OF = {"Bloom": 1 << 14}  # a partial is 2 KiB
 

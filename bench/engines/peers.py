@@ -19,13 +19,7 @@ OF_LOOPS = ("sum", "max", "geometric_mean", "std")
 PANDAS = {"sum": "sum", "max": "max", "std": "std"}
 FASTEST = "amta"
 TWO = "mean and max"
-SMALL = {
-    "recalc": 64,
-    "reactive": 1 << 14,
-    "log_mta": 1 << 14,
-    "foa": 1 << 14,
-    "ioa": 1 << 14,
-}  # up to here they take part
+SMALL = {"recalc": 64, "log_mta": 1 << 14}  # up to here they take part
 
 
 def peers(engines: Sequence[str], effort: Effort) -> list[Table]:

@@ -24,34 +24,31 @@ class Facts:
     what follows from them may differ by their rounding, since the order of additions is not stored.
     """
 
-    class_name: str
+    made_by: str  # its class, below `sluicegate.engines`
     keeps_leaves: bool = True
     buckets: bool = False
     deducts: bool = False
     exact: bool = False
     any_order: bool = False  # takes late readings as it is; others give their leaves to one that does
     internal: bool = False  # made by Sluicegate itself, no name for users
-    folder: str = "engines"
 
 
-QUEUES = "engines.queues"
 FACTS: dict[str, Facts] = {
-    "recalc": Facts("Recalc", buckets=True, exact=True),
-    "soe": Facts("Soe", deducts=True),
-    "two_stacks": Facts("TwoStacks", folder=QUEUES),
-    "two_stacks_lite": Facts("TwoStacksLite", keeps_leaves=False, folder=QUEUES),
-    "reactive": Facts("Reactive", buckets=True),
-    "foa": Facts("Foa", folder=QUEUES),
-    "ioa": Facts("Ioa", folder=QUEUES),
-    "daba": Facts("Daba", folder=QUEUES),
-    "daba_lite": Facts("DabaLite", keeps_leaves=False, folder=QUEUES),
-    "log_mta": Facts("LogMta", buckets=True, exact=True),
-    "amta": Facts("Amta", buckets=True, exact=True),
-    "fiba": Facts("Fiba", any_order=True),
-    "amta_buckets": Facts("AmtaBuckets", buckets=True, exact=True, internal=True),
-    "kvs_amta": Facts("KvsAmta", buckets=True, exact=True, internal=True, folder="engines.paged"),
-    "kvs_log_mta": Facts("KvsLogMta", buckets=True, exact=True, internal=True, folder="engines.paged"),
+    "recalc": Facts("recalc.Recalc", buckets=True, exact=True),
+    "soe": Facts("soe.Soe", deducts=True),
+    "two_stacks": Facts("queues.two_stacks.TwoStacks"),
+    "two_stacks_lite": Facts("queues.two_stacks.TwoStacks", keeps_leaves=False),
+    "daba": Facts("queues.daba.Daba"),
+    "daba_lite": Facts("queues.daba.Daba", keeps_leaves=False),
+    "log_mta": Facts("log_mta.LogMta", buckets=True, exact=True),
+    "amta": Facts("amta.Amta", buckets=True, exact=True),
+    "fiba": Facts("fiba.Fiba", any_order=True),
+    "amta_buckets": Facts("amta_buckets.AmtaBuckets", buckets=True, exact=True, internal=True),
+    "kvs_amta": Facts("paged.kvs_amta.KvsAmta", buckets=True, exact=True, internal=True),
+    "kvs_log_mta": Facts("paged.kvs_log_mta.KvsLogMta", buckets=True, exact=True, internal=True),
 }
+FORMER = {"foa": "daba", "ioa": "daba", "reactive": "log_mta"}
+"""Engines that there were, and which is in their place: snapshots name them."""
 
 
 def names() -> tuple[str, ...]:
@@ -59,18 +56,23 @@ def names() -> tuple[str, ...]:
     return tuple(name for name, facts in FACTS.items() if not facts.internal)
 
 
+def is_known(name: str) -> bool:
+    """Whether it is the name of an engine, or was."""
+    return name in FACTS or name in FORMER
+
+
 def make(name: str, bucketed: bool) -> Any:
     """A compiled engine, not yet set up."""
     name = "amta_buckets" if name == "amta" and bucketed else name
-    facts = FACTS[name]
-    return getattr(import_module(f"sluicegate.{facts.folder}.{name}"), facts.class_name)()
+    module, _, kind = FACTS[FORMER.get(name, name)].made_by.rpartition(".")
+    return getattr(import_module(f"sluicegate.engines.{module}"), kind)()
 
 
 def check(name: str, layout: Layout) -> Facts:
     """The facts of an engine that can keep windows of this layout. Raises ConfigurationError with the reason."""
-    if name not in FACTS:
+    if not is_known(name):
         raise ConfigurationError(f"engine: {name!r}, expected one of {', '.join(names())}")
-    facts = FACTS[name]
+    facts = FACTS[FORMER.get(name, name)]
     if layout.bucketed and not facts.buckets:
         raise ConfigurationError(
             f"engine {name!r}: histograms let readings join the newest bucket, which it has aggregated already; "

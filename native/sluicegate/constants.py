@@ -28,13 +28,6 @@ FINER = 4
 HOP_DOUBT = 40
 """Bytes of a hop rule's state for what is in doubt since the last certain boundary; older states lack them."""
 
-LOST = 2.0**-16
-"""Subtract-on-Evict sums anew when squared deviations have fallen below this part of their greatest."""
-CANCELLED = 2.0**-40
-"""Subtract-on-Evict sums anew when the largest summand has left and the sum is smaller by this."""
-FAR = 2.0**500
-"""The square of a value farther than this from the center overflows."""
-
 MOST_EXTRAS = 16
 """Names of what buckets carry beside their record, in one document."""
 MOST_NAME = 64

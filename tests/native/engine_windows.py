@@ -82,9 +82,3 @@ class Counted:
             return [a[0], b[1]]
         assert not self.strict, f"{a} then {b}: no neighbours, or in the wrong order"
         return [-1.0, -1.0]
-
-
-def less(total: Partial, oldest: Partial) -> Partial:
-    """The inverse of concatenation."""
-    assert total[0] == oldest[0]
-    return [oldest[1], total[1]]

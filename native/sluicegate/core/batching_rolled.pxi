@@ -53,7 +53,7 @@ cdef int64_t ingest_rolled(
         if tail > begin:
             adopt_leaves(self, &t, values, times, head, tail)
     finally:
-        put_back(ROOM_OF_ROLLING, memory)
+        free(memory)
     return tail - begin
 
 
@@ -70,7 +70,7 @@ cdef bint can_roll(Batching self, int64_t longest) noexcept nogil:
     cdef bint moments = kernel_of(&self.p) == MERGE
     if longest > (MOST_OF_MOMENTS if moments else MOST_ROLLED) or self.hop > 1:
         return False
-    return self.p.dimensions == 1 and (moments or self.lies_as_given()) and self.engine.rolls()
+    return self.p.dimensions == 1 and (moments or lies_as_given(self)) and self.engine.rolls()
 
 
 cdef Slot* room_for_tile(Batching self, Tile* t, int64_t longest, int64_t n) noexcept nogil:
@@ -78,7 +78,7 @@ cdef Slot* room_for_tile(Batching self, Tile* t, int64_t longest, int64_t n) noe
     cdef int64_t w = self.p.width
     cdef Slot* memory
     t.room = longest + min(n, max(WINDOWS_OF_TILE * longest, LEAST_TILE))
-    memory = <Slot*> lend(ROOM_OF_ROLLING, ((3 + 2 * w) * t.room + w + PADDING) * sizeof(Slot))
+    memory = <Slot*> malloc(((3 + 2 * w) * t.room + w + PADDING) * sizeof(Slot))
     if memory != NULL:
         t.x, t.front = <double*> memory, <double*> (memory + t.room)
         t.times = <int64_t*> (memory + t.room + w * (t.room + 1))
@@ -165,7 +165,7 @@ cdef int adopt_leaves(
     finally:
         if self.timed and not taken:
             keep_only(self.times, before, t.times, begin - before)  # for which there is room: they were there
-    self.note_block(NULL if times == NULL else times + begin, tail - begin)
+    note_block(self, NULL if times == NULL else times + begin, tail - begin)
     return 0
 
 

@@ -22,12 +22,12 @@ cdef void lower_rows(const Output* o, const Block* block, double* out, int64_t f
     elif o.kind == K_COUNT:
         for i in range(block.n):
             out[i] = <double> (first + i - block.heads[i])
-    elif o.kind == K_MEAN or o.kind == K_GEOMETRIC:
-        lanes_means(<const double*> totals, block.heads, out, block.n, w, first)
-        for i in range(block.n if o.kind == K_GEOMETRIC else 0):
-            out[i] = exp(out[i])
+    elif o.kind == K_MEAN:
+        for i in range(block.n):
+            out[i] = totals[i * w].f / (first + i - block.heads[i])
     elif o.kind == K_VARIANCE or o.kind == K_STD:
-        lanes_spread(<const double*> totals, <const double*> (totals + 2), out, block.n, w, o.ddof, o.kind == K_STD)
+        for i in range(block.n):
+            out[i] = spread(o, <const Moments*> (totals + i * w))
     else:
         for i in range(block.n):
             out[i] = in_column(o.kind, exact_answer(o, block.totals + i * w, first + i - block.heads[i]))

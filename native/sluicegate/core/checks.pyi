@@ -1,5 +1,4 @@
 from array import array
-from sys import byteorder as byteorder
 
 __pyx_capi__: dict[str, object]
 

@@ -3,20 +3,13 @@
 from libc.math cimport NAN, fabs
 from libc.stdint cimport int64_t, uint64_t
 
-from struct import pack
-from sys import byteorder
-
 from sluicegate.constants import LARGEST as _LARGEST
 from sluicegate.constants import LATEST as _LATEST
 
-cdef extern from "lanes.h" nogil:
-    bint lanes_refused(const uint64_t* bits, int64_t n, uint64_t most)
-    bint lanes_far(const uint64_t* times, int64_t n)
-
 cdef enum:
-    AT_ONCE = 512  # numbers looked at together, without a branch
+    AT_ONCE = 512  # numbers looked at together: without a branch the compiler takes several in a step
 
-cdef uint64_t MAGNITUDE_BITS = int.from_bytes(pack("=d", _LARGEST), byteorder)
+cdef double MAGNITUDE = _LARGEST
 cdef int64_t TIMES = _LATEST
 
 
@@ -31,13 +24,19 @@ def first_refused(const double[::1] values not None):
 
 
 cdef int64_t first_not_entering(const double* values, int64_t count) noexcept nogil:
-    cdef const uint64_t* bits = <const uint64_t*> values
     cdef int64_t i = 0
-    while i < count and not lanes_refused(bits + i, min(count - i, AT_ONCE), MAGNITUDE_BITS):
+    while count - i > AT_ONCE and all_enter(values + i, AT_ONCE, MAGNITUDE):
         i += AT_ONCE
-    while i < count and not lanes_refused(bits + i, 1, MAGNITUDE_BITS):
+    while i < count and fabs(values[i]) <= MAGNITUDE:
         i += 1
     return i if i < count else -1
+
+
+cdef inline bint all_enter(const double* values, int64_t n, double most) noexcept nogil:
+    cdef int64_t refused = 0, i
+    for i in range(n):
+        refused |= not fabs(values[i]) <= most
+    return not refused
 
 
 def first_not_positive(const double[::1] values not None, int64_t dimensions, int64_t dimension):
@@ -61,11 +60,20 @@ def first_late(const int64_t[::1] times not None):
 
 cdef int64_t first_beyond(const int64_t* times, int64_t count) noexcept nogil:
     cdef int64_t i = 0
-    while count - i > AT_ONCE and not lanes_far(<const uint64_t*> times + i, AT_ONCE):
+    while count - i > AT_ONCE and all_near(<const uint64_t*> times + i, AT_ONCE):
         i += AT_ONCE
     while i < count and -TIMES <= times[i] <= TIMES:
         i += 1
     return i if i < count else -1
+
+
+cdef inline bint all_near(const uint64_t* times, int64_t n) noexcept nogil:
+    """Whether all are from -2^61 to 2^61 - 1."""
+    cdef uint64_t found = 0
+    cdef int64_t i
+    for i in range(n):
+        found |= times[i] + (<uint64_t> 1 << 61)
+    return not found >> 62
 
 
 def withhold(

@@ -8,9 +8,3 @@ from sluicegate.core.ingest cimport Ingesting
 
 cdef class Core(Ingesting):
     cdef list composites  # (place, aggregate, slots) of answers that are more than one number
-    cdef list as_values(self, const Slot* out)
-    cdef int cut_composites(self, list values) except -1
-    cdef int lower_composites(self, const Slot* partial, list values) except -1
-    cdef int load_leaf(self, int64_t time, const Slot* leaf) except -1
-    cdef bytes late_state(self)
-    cdef int load_late(self, bytes saved) except -1

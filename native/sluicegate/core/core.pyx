@@ -118,29 +118,13 @@ cdef class Core(Ingesting):
         """One answer per aggregate."""
         self.look()
         cdef Slot* out = self.reading + self.p.width
-        values = self.as_values(NULL if self.answer_all(out) < 0 else out)
+        values = as_values(self, NULL if self.answer_all(out) < 0 else out)
         if self.composites and self.engine.head < self.engine.tail:
             if self.bucketed:
-                self.cut_composites(values)
+                cut_composites(self, values)
             else:
-                self.lower_composites(self.engine.total(), values)
+                lower_composites(self, self.engine.total(), values)
         return values
-
-    cdef int cut_composites(self, list values) except -1:
-        """Those of a window of buckets."""
-        cdef View v
-        view(self, &v)
-        window = seen(self, &v)
-        for place, monoid in self.composites:
-            values[place] = told.answer(window, monoid)
-        return 0
-
-    cdef int lower_composites(self, const Slot* partial, list values) except -1:
-        """The answers that are more than one number."""
-        slots = self._layout.format.unpack(self.pack(partial))
-        for place, monoid, where in self.composites:
-            values[place] = lowered(monoid, slots[where])
-        return 0
 
     def lower(self, bytes packed not None):
         """The answers for a partial by itself."""
@@ -158,20 +142,14 @@ cdef class Core(Ingesting):
                 out[k] = bucket_answer(
                     &self.outputs[k], partial, NULL, partial, where, self.center[self.outputs[k].dimension]
                 )
-        values = self.as_values(out)
+        values = as_values(self, out)
         if self.composites and self.bucketed:
             window = told.alone(self._layout, self._layout.format.unpack(packed))
             return [told.answer(window, monoid) if monoid.kind in _TOLD else value
                     for monoid, value in zip(self._layout.monoids, values)]
         if self.composites:
-            self.lower_composites(partial, values)
+            lower_composites(self, partial, values)
         return values
-
-    cdef list as_values(self, const Slot* out):
-        cdef int k
-        if out == NULL:
-            return [empty(monoid) for monoid in self._layout.monoids]
-        return [number_of(&self.outputs[k], out[k]) for k in range(self.answers)]
 
     def total(self):
         """The partial of all leaves, empty for an empty window."""
@@ -317,31 +295,8 @@ cdef class Core(Ingesting):
             self.accepted, self.newest, self.edge, self.created, engine.head, engine.tail,
             self.buckets.mark, self.buckets.level, self.buckets.heads(), self.centers or (),
             self.pack(engine.result(0)), self.pack(engine.result(1)), newest, self.buckets.state(),
-            self.buckets.limit, self.up_to.held, self.late_state(),
+            self.buckets.limit, self.up_to.held, late_state(self),
         )
-
-    cdef bytes late_state(self):
-        """How many came too late, and the late buckets; of an exact window whether leaves have moved for late ones."""
-        cdef bytes held
-        if self.late_buckets is not None:
-            self.late_buckets.evict(self.time_cutoff())  # else it would depend on who asked last
-            held = self.late_buckets.save()
-        else:
-            held = _SORTED if self.sorted is not None and self.engine_name != "fiba" else b""
-        return PyBytes_FromStringAndSize(<char*> &self.late, sizeof(int64_t)) + held if self.late or held else b""
-
-    cdef int load_late(self, bytes saved) except -1:
-        """Before the leaves, in an empty window."""
-        self.late = 0
-        if saved:
-            if len(saved) < <int64_t> sizeof(int64_t):
-                raise SnapshotError(f"window state: {len(saved)} bytes of late readings, expected 8 at least")
-            memcpy(&self.late, <const char*> saved, sizeof(int64_t))
-        if self.late_buckets is not None:
-            self.late_buckets.load(saved[sizeof(int64_t):])
-        elif self.timed and len(saved) > <int64_t> sizeof(int64_t) and self.sorted is None:
-            self.go_by_time()
-        return 0
 
     def take_fresh(self):
         """(first ordinal, ordinal after the last, partial, took over others) of closed buckets not yet given out."""
@@ -370,10 +325,10 @@ cdef class Core(Ingesting):
         if self.timed:
             clear_times(self.times)
         self.newest = _NEVER
-        self.load_late(saved.late)
+        load_late(self, saved.late)
         for leaf in leaves:
             if self.timed:
-                self.load_leaf(self.unpack(leaf).i, self.partial_of(self.unpack(leaf)))
+                load_leaf(self, self.unpack(leaf).i, self.partial_of(self.unpack(leaf)))
             else:
                 self.engine.push(self.partial_of(self.unpack(leaf)))
         self.newest, self.rule.condition.wakes = saved.newest, 0
@@ -382,24 +337,16 @@ cdef class Core(Ingesting):
             self.partial_of(self.unpack(left)) if left else NULL, self.partial_of(self.unpack(right)) if right else NULL
         )
 
-    cdef int load_leaf(self, int64_t time, const Slot* leaf) except -1:
-        """Of a stored window by time; older ones may hold late readings in order of arrival."""
-        if self.sorted is None and time < self.newest:
-            self.go_by_time()
-        if self.sorted is not None:
-            self.sorted.insert(time, leaf)
-        else:
-            self.keep_time(time)
-            self.engine.push(leaf)
-        self.newest = max(self.newest, time)
-        return 0
-
     def verify(self):
         """Raise InvariantError where the window contradicts itself."""
         cdef Engine engine = self.engine
         cdef int64_t index, after = -1
         self.look()
-        engine.check()
+        if self.kept == self.p.width:
+            engine.verify()
+        for index in range(engine.head + 1, engine.tail if self.sorted is not None else 0):
+            if self.time_of(index - 1) > self.time_of(index):
+                raise InvariantError(f"leaf {index} is earlier than the one before it")
         if not self.bucketed:
             return
         if self.buckets.limit and self.buckets.counted(engine) > self.buckets.limit:
@@ -411,3 +358,66 @@ cdef class Core(Ingesting):
             after = leaf[H_O_FIRST].i + leaf[H_COUNT].i
         if after >= 0 and after != self.accepted:
             raise InvariantError(f"the newest leaf ends before ordinal {after}, expected {self.accepted}")
+
+
+cdef list as_values(Core self, const Slot* out):
+    cdef int k
+    if out == NULL:
+        return [empty(monoid) for monoid in self._layout.monoids]
+    return [number_of(&self.outputs[k], out[k]) for k in range(self.answers)]
+
+
+cdef int cut_composites(Core self, list values) except -1:
+    """Those of a window of buckets."""
+    cdef View v
+    view(self, &v)
+    window = seen(self, &v)
+    for place, monoid in self.composites:
+        values[place] = told.answer(window, monoid)
+    return 0
+
+
+cdef int lower_composites(Core self, const Slot* partial, list values) except -1:
+    """The answers that are more than one number."""
+    slots = self._layout.format.unpack(self.pack(partial))
+    for place, monoid, where in self.composites:
+        values[place] = lowered(monoid, slots[where])
+    return 0
+
+
+cdef bytes late_state(Core self):
+    """How many came too late, and the late buckets; of an exact window whether leaves have moved for late ones."""
+    cdef bytes held
+    if self.late_buckets is not None:
+        self.late_buckets.evict(self.time_cutoff())  # else it would depend on who asked last
+        held = self.late_buckets.save()
+    else:
+        held = _SORTED if self.sorted is not None and self.engine_name != "fiba" else b""
+    return PyBytes_FromStringAndSize(<char*> &self.late, sizeof(int64_t)) + held if self.late or held else b""
+
+
+cdef int load_late(Core self, bytes saved) except -1:
+    """Before the leaves, in an empty window."""
+    self.late = 0
+    if saved:
+        if len(saved) < <int64_t> sizeof(int64_t):
+            raise SnapshotError(f"window state: {len(saved)} bytes of late readings, expected 8 at least")
+        memcpy(&self.late, <const char*> saved, sizeof(int64_t))
+    if self.late_buckets is not None:
+        self.late_buckets.load(saved[sizeof(int64_t):])
+    elif self.timed and len(saved) > <int64_t> sizeof(int64_t) and self.sorted is None:
+        self.go_by_time()
+    return 0
+
+
+cdef int load_leaf(Core self, int64_t time, const Slot* leaf) except -1:
+    """Of a stored window by time; older ones may hold late readings in order of arrival."""
+    if self.sorted is None and time < self.newest:
+        self.go_by_time()
+    if self.sorted is not None:
+        self.sorted.insert(time, leaf)
+    else:
+        self.keep_time(time)
+        self.engine.push(leaf)
+    self.newest = max(self.newest, time)
+    return 0

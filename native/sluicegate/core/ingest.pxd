@@ -19,17 +19,5 @@ cdef class Ingesting(Batching):
     cdef object read_time
     cdef bint positive  # values must be greater than 0
 
-    cdef bint may_enter(self, double x) noexcept nogil
-    cdef int ingest_given(self, value, time) except -1
-    cdef int64_t time_from(self, time) except? -1
-    cdef object answer(self)
-    cdef int ingest_flat(self, const Flat* flat, double** out, bint bounds) except -1
     cdef int slide_one(self, const double* values, const int64_t* time, double* out) except -1 nogil  # a row of answers
-    cdef int accept(self, const double* values, int64_t time) except -1 nogil
-    cdef int ingest_late(self, const double* values, int64_t time) except -1 nogil
-    cdef int accept_any(self, const double* values, int64_t time) except -1 nogil
     cdef int answer_all(self, Slot* out) noexcept nogil
-    cdef int answer_row(self, double* row) noexcept nogil
-    cdef int run(
-        self, const double* values, const int64_t* times, int64_t count, double** out, bint bounds
-    ) except -1 nogil

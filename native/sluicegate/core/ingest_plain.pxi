@@ -30,7 +30,7 @@ cdef inline int ingest_plain(Ingesting self, const double* values, int64_t time,
     cdef int64_t head
     cdef int holds
     if self.timed and time < self.newest:
-        self.accept_any(values, time)
+        accept_any(self, values, time)
         found = self.engine.total()
         if found != NULL and total != NULL:
             copy(&self.p, total, found)

@@ -11,15 +11,14 @@ of readings in amta_block, where all lies in amta_levels.
 """
 
 cimport cython
-from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint64_t
-from libc.stdlib cimport calloc, free, realloc
-from libc.string cimport memcmp, memcpy, memset
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcpy, memset
 
 from sluicegate.engines.base cimport Block, Engine, Leaves, ask
 from sluicegate.memory.chunks cimport (
-    LARGE_KIND, ROOM_OF_LEFTS, Pool, Queue, at, clear, drop, give_back, has_room, held, lend, narrow, open_queue,
-    put_back, release, reserve, ring_bytes, run_at, shape,
+    LARGE_KIND, Pool, Queue, at, clear, drop, give_back, has_room, held, narrow, open_queue, release, reserve,
+    ring_bytes, run_at, shape,
 )
 from sluicegate.partials.kernels cimport (
     ADD, ANY, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, each_has_kernel,
@@ -27,8 +26,6 @@ from sluicegate.partials.kernels cimport (
 )
 from sluicegate.partials.program cimport Program, Slot, combine, copy
 from sluicegate.rolling.starts cimport first_after
-
-from sluicegate.errors import InvariantError
 
 cdef enum:
     LEVELS = 32  # of 2^29 leaves at most
@@ -182,11 +179,6 @@ cdef class Amta(Engine):
         if left != NULL:
             take_over(self, any_op, left, right)
         return 0
-
-    # invariants
-
-    cdef int check(self) except -1:
-        return check_forest(self, any_op)
 
 
 # what the forest asks

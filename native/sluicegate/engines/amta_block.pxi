@@ -16,7 +16,7 @@ cdef enum:
 cdef inline int run_block(Amta self, const Block* block) except -1 nogil:
     cdef int64_t i = 0, k, w = self.p.width
     make_room(self, self.tail + block.n)
-    self.fronts = <Slot*> lend(ROOM_OF_LEFTS, (max(SLOTS_OF_FRONTS, LEAST_FRONTS * w) + w) * sizeof(Slot))
+    self.fronts = <Slot*> malloc((max(SLOTS_OF_FRONTS, LEAST_FRONTS * w) + w) * sizeof(Slot))
     if self.fronts == NULL:
         with gil:
             raise MemoryError(f"amta: no memory for a block of {block.n} partials of {w} slots")
@@ -31,7 +31,7 @@ cdef inline int run_block(Amta self, const Block* block) except -1 nogil:
                 self, block.leaves + i * w, block.heads[i], block.totals + i * w if block.totals != NULL else NULL
             )
         i += k
-    put_back(ROOM_OF_LEFTS, self.fronts)
+    free(self.fronts)
     return 0
 
 

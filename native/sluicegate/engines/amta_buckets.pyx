@@ -9,10 +9,9 @@ first of that has left, the second. The newest leaf, which readings join, lies a
 """
 
 cimport cython
-from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint16_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memcmp, memmove, memset
+from libc.string cimport memmove, memset
 
 from sluicegate.engines.base cimport Engine, Leaves, ask, slide_any
 from sluicegate.memory.chunks cimport (
@@ -20,8 +19,6 @@ from sluicegate.memory.chunks cimport (
 )
 from sluicegate.partials.kernels cimport Any, combine_by, copy_by, width_of
 from sluicegate.partials.program cimport Program, Slot, combine, copy
-
-from sluicegate.errors import InvariantError
 
 cdef enum:
     KEPT_FROM = 6
@@ -104,7 +101,7 @@ cdef class AmtaBuckets(Engine):
         self.p, self.slide_by = p, slide_any
         while shift > 2 and (p.width << shift) > LONGEST_CHUNK:
             shift -= 1
-        shape_by(&self.pool, p.width, 2, shift, limit == 0 or limit > LARGE_LIMIT)
+        shape_by(&self.pool, p.width, max(0, shift - 6), shift, limit == 0 or limit > LARGE_LIMIT)
         self.pool.spare = 0
         self.packs, self.placed, self.looked_at = may_pack(p), -1, -1
         if not self.packs:
@@ -224,13 +221,6 @@ cdef class AmtaBuckets(Engine):
         if left != NULL:
             take_over(self, any_op, left, right)
         return 0
-
-    # invariants
-
-    cdef int check(self) except -1:
-        if self.stacked > self.room:
-            raise InvariantError(f"{self.stacked} elements on a stack for {self.room}")
-        return check_forest(self, any_op)
 
 
 # nodes

@@ -314,9 +314,9 @@ cdef inline const Slot* rest_of(Forest self, Op op) noexcept nogil:
     if self.faulted:
         return NULL
     freshen(self, op)
-    top = self.stack + (self.stacked - 1) * self.p.width
     if not self.stacked:
         return self.right if self.has_right else NULL
+    top = self.stack + (self.stacked - 1) * self.p.width
     if not self.has_right:
         return top
     combine(self.p, self.spare + self.p.width, top, self.right)
@@ -338,26 +338,3 @@ cdef inline void take_over(Forest self, Op op, const Slot* left, const Slot* rig
         copy(self.p, self.base_of_right, right)
     if self.has_right:
         add_newest(self, op)
-
-
-cdef inline int check_forest(Forest self, Op op) except -1:
-    """The nodes that are kept and the stack are what the leaves give."""
-    cdef int level, w = self.p.width
-    cdef int64_t index
-    freshen(self, op)
-    for level in range(1, self.depth):
-        for index in range((self.head >> level) + 1, end_of(self.tail, level) if keeps(self, level) else 0):
-            combine(self.p, self.spare, spot(self, level - 1, 2 * index, w), spot(self, level - 1, 2 * index + 1, w))
-            if memcmp(self.spare, spot(self, level, index, w), w * sizeof(Slot)) != 0:
-                raise InvariantError(f"node {index} of level {level} is not its children combined")
-    return check_stack(self, op)
-
-
-cdef inline int check_stack(Forest self, Op op) except -1:
-    """Compare the stack with one taken anew."""
-    cdef int kept = self.stacked
-    before = PyBytes_FromStringAndSize(<const char*> self.stack, kept * self.p.width * sizeof(Slot))
-    make_stack(self, op)
-    if self.stacked != kept or before != PyBytes_FromStringAndSize(<const char*> self.stack, len(before)):
-        raise InvariantError("the stack is not what the heads of the levels give")
-    return 0

@@ -10,8 +10,8 @@ from libc.stdint cimport uint8_t
 from libc.string cimport memcpy
 
 from sluicegate.partials.program cimport (
-    ARGMAX, ARGMIN, HIGH, HIGH_COUNT, HIGH_ENDS, H_COUNT, H_O_FIRST, H_ORDERED, H_T_FIRST, H_T_LAST, LOG_PREFIX, LOW,
-    LOW_COUNT, LOW_ENDS, MOMENTS, O_FIRST, ORDERED, PREFIX, SAMPLE, Step, WIDE,
+    HIGH, HIGH_ENDS, H_COUNT, H_O_FIRST, H_ORDERED, H_T_FIRST, H_T_LAST, LOW, LOW_ENDS, O_FIRST, ORDERED, Step, WIDE,
+    slots_of_step,
 )
 
 cdef enum:
@@ -121,13 +121,6 @@ cdef inline void leaf_through(const Program* p, Place* place, uint64_t* leaf, bi
         else:
             for i in range(slots_of_step(op)):
                 through(place, s + i, 0, True, packs)
-
-
-cdef inline int slots_of_step(int op) noexcept nogil:
-    """Of those that are not told apart here."""
-    if op == PREFIX or SAMPLE <= op <= MOMENTS or op == LOG_PREFIX:
-        return 3
-    return 2 if op == ARGMIN or op == ARGMAX or op == LOW_COUNT or op == HIGH_COUNT else 1
 
 
 # all of them

@@ -61,7 +61,8 @@ cdef class Engine:
     cdef int begin(self, int64_t head) except -1  # empty, the next leaf's index is `head`
     # after loading leaves by push: take over R0, R1
     cdef int finish(self, const Slot* left, const Slot* right) except -1
-    cdef int check(self) except -1  # raises InvariantError
+    # raises InvariantError where `total` or `rest` is not what the leaves give; of an engine that keeps whole leaves
+    cdef int verify(self) except -1
 
 
 # whether the prefix that leaves so far (at spare[2], where `started`) and one node more leave; then that is the prefix.

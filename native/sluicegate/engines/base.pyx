@@ -1,9 +1,15 @@
 """The contract of an engine, for subclasses; no engine itself."""
 
+from cpython.bytearray cimport PyByteArray_AS_STRING
+from libc.math cimport fabs
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 
-from sluicegate.partials.program cimport Program, Slot, combine, copy
+from sluicegate.partials.program cimport MOMENTS, SAMPLE, Program, Slot, combine, copy, slots_of_step
+
+from sluicegate.errors import InvariantError
+
+cdef double ROUNDED = 2.0 ** -50  # of what all leaves add up to, for each of them: more than additions round
 
 
 cdef class Engine:
@@ -102,8 +108,9 @@ cdef class Engine:
     cdef int finish(self, const Slot* left, const Slot* right) except -1:
         return 0
 
-    cdef int check(self) except -1:
-        return 0
+    cdef int verify(self) except -1:
+        compare(self, self.head, True)
+        return compare(self, self.head + 1, False)
 
 
 cdef int ask(Engine self, bint started, const Slot* node, Leaves leaves, void* context) noexcept nogil:
@@ -129,3 +136,47 @@ cdef int slide_any(Engine self, const Slot* leaf, int64_t head, Slot* out) excep
     if total != NULL:
         copy(self.p, out, total)
     return self.head < self.tail
+
+
+cdef int compare(Engine self, int64_t first, bint whole) except -1:
+    """The leaves from `first` on, folded oldest first, beside what the engine says of them."""
+    cdef int w = self.p.width, k
+    cdef bytearray room = bytearray(2 * w * sizeof(Slot))
+    cdef Slot* folded = <Slot*> PyByteArray_AS_STRING(room)
+    cdef double* sizes = <double*> (folded + w)
+    cdef const Slot* told
+    cdef int64_t index
+    for index in range(first, self.tail):
+        told = self.leaf(index)
+        for k in range(w):
+            sizes[k] += fabs(told[k].f)
+        if index == first:
+            copy(self.p, folded, told)
+        else:
+            combine(self.p, folded, folded, told)
+    told = self.total() if whole else self.rest()
+    if self.faulted:
+        return 0
+    if (told != NULL) if first >= self.tail else not is_like(self.p, told, folded, sizes, self.tail - first + 1):
+        what = "total" if whole else "total without the oldest leaf"
+        raise InvariantError(f"{type(self).__name__}: the {what} is not what leaves {first} … {self.tail - 1} give")
+    return 0
+
+
+cdef bint is_like(
+    const Program* p, const Slot* told, const Slot* folded, const double* sizes, int64_t leaves
+) noexcept:
+    """To the bit, or as near as sums in another order are, of so many leaves of these sizes.
+
+    Squared deviations, sketches and what the user combines are not looked at.
+    """
+    cdef double near
+    cdef int k, i, n, s
+    for k in range(p.steps if told != NULL else 0):
+        n, s, near = slots_of_step(p.step[k].op), p.step[k].slot, 0.0
+        for i in range(n):
+            near += leaves * ROUNDED * sizes[s + i]
+        for i in range(1 if p.step[k].op == MOMENTS or p.step[k].op == SAMPLE else n):
+            if told[s + i].i != folded[s + i].i and not fabs(told[s + i].f - folded[s + i].f) <= near:
+                return False
+    return told != NULL

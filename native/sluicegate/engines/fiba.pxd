@@ -54,23 +54,3 @@ cdef class Fiba(Engine):
     cdef int insert(self, int64_t time, const Slot* leaf) except -1 nogil
     cdef void evict_through(self, int64_t cutoff) noexcept nogil  # all leaves of this time or earlier
     cdef int64_t time_at(self, int64_t index) noexcept nogil
-
-    cdef int reserve_nodes(self) noexcept nogil
-    cdef Node* new_node(self, int level, int role) noexcept nogil
-    cdef void free_node(self, Node* node) noexcept nogil
-    cdef int64_t free_below(self, Node* node) noexcept nogil
-    cdef void clear(self) noexcept nogil
-    cdef Node* place_of(self, int64_t time) noexcept nogil
-    cdef Node* split(self, Node* node, Touched* touched) noexcept nogil
-    cdef void grow(self, Node* node) noexcept nogil
-    cdef void repair(self, Node* node, const Touched* touched) noexcept nogil
-    cdef void refresh(self, Node* node) noexcept nogil
-    cdef void refresh_leaves(self, Node* node) noexcept nogil
-    cdef void stack_up(self) noexcept nogil
-    cdef void run_down(self, Node* top) noexcept nogil
-    cdef void run_right(self, Node* node) noexcept nogil
-    cdef void run_left(self, Node* node) noexcept nogil
-    cdef void add(self, Node* node, const Slot* leaf) noexcept nogil
-    cdef void repair_left(self, Node* top) noexcept nogil
-    cdef const Slot* total_from(self, int skipped, Slot* out) noexcept nogil
-    cdef Node* find(self, int64_t index) noexcept nogil

@@ -25,8 +25,6 @@ from sluicegate.partials.program cimport (
     COUNT, LOG_SUM, MAX, MIN, MOMENTS, SUM, T_FIRST, T_LAST, Program, Slot, combine, copy,
 )
 
-from sluicegate.errors import InvariantError
-
 cdef enum:
     FIRST_BLOCK = 2  # nodes; each further block holds half as many as there are
     LARGEST_BLOCK = 256
@@ -50,60 +48,10 @@ cdef class Fiba(Engine):
         self.suffix = <Slot*> malloc(MOST * p.width * sizeof(Slot))
         self.root = self.free_nodes = NULL
         self.commutes = commutes(p)
-        if self.suffix == NULL or self.reserve_nodes() < 0:
+        if self.suffix == NULL or reserve_nodes(self) < 0:
             raise MemoryError(f"fiba: no memory for nodes of partials of {p.width} slots")
-        self.clear()
+        clear(self)
         return 0
-
-    # nodes
-
-    cdef int reserve_nodes(self) noexcept nogil:
-        """Make sure of one node a level and two more, the most that an insertion takes; −1: no memory."""
-        cdef int64_t count, k, least = 2 if self.root == NULL else self.root.level + 3
-        cdef char* block
-        while self.free_count < least:
-            count = min(max(self.nodes >> 1, <int64_t> FIRST_BLOCK), <int64_t> LARGEST_BLOCK)
-            block = <char*> malloc(sizeof(void*) + count * self.node_size)
-            if block == NULL:
-                return -1
-            (<void**> block)[0] = self.blocks
-            self.blocks = block
-            self.nodes += count
-            for k in range(count):
-                self.free_node(<Node*> (block + sizeof(void*) + k * self.node_size))
-        return 0
-
-    cdef void free_node(self, Node* node) noexcept nogil:
-        node.parent = self.free_nodes
-        self.free_nodes = node
-        self.free_count += 1
-
-    cdef Node* new_node(self, int level, int role) noexcept nogil:
-        cdef Node* node = self.free_nodes
-        self.free_nodes = node.parent
-        self.free_count -= 1
-        node.parent = node.next = NULL
-        node.level, node.role, node.n, node.has_up, node.has_run = level, role, 0, False, False
-        return node
-
-    cdef int64_t free_below(self, Node* node) noexcept nogil:
-        """Give back a subtree; how many leaves it held."""
-        cdef int64_t held = 0
-        cdef int k
-        if node.level == 0:
-            held = node.n - (self.start if node == self.left else 0)
-        else:
-            for k in range(node.n):
-                held += self.free_below(node.child[k])
-        self.free_node(node)
-        return held
-
-    cdef void clear(self) noexcept nogil:
-        if self.root != NULL:
-            self.free_below(self.root)
-        self.root = self.left = self.right = self.new_node(0, ROOT)
-        self.start = 0
-        self.cursor = NULL
 
     # insertion
 
@@ -117,17 +65,17 @@ cdef class Fiba(Engine):
         cdef Node* sibling
         cdef Touched touched
         touched.n = 0
-        if self.free_count < self.root.level + 3 and self.reserve_nodes() < 0:
+        if self.free_count < self.root.level + 3 and reserve_nodes(self) < 0:
             with gil:
                 raise MemoryError(f"fiba: no memory for leaf {self.tail}")
         self.cursor = NULL
-        node = self.place_of(time)
+        node = place_of(self, time)
         if node == self.left and self.start:
             close_up(node, self.start, w)
             memmove(self.suffix, self.suffix + self.start * w, node.n * w * sizeof(Slot))
             self.start = 0
         if node.n == MOST:
-            sibling = self.split(node, &touched)
+            sibling = split(self, node, &touched)
             if time >= sibling.times[0]:
                 node = sibling
         at = after(node, time)
@@ -142,142 +90,10 @@ cdef class Fiba(Engine):
                 copy(self.p, up_of(node), leaf)
                 node.has_up = True
         elif touched.n or not self.commutes or node == self.left:
-            self.repair(node, &touched)
+            repair(self, node, &touched)
         else:
-            self.add(node, leaf)
+            add(self, node, leaf)
         return 0
-
-    cdef Node* place_of(self, int64_t time) noexcept nogil:
-        """The node a leaf belongs into: up from the newest end as far as needed, then down."""
-        cdef Node* node = self.right
-        while node.parent != NULL and time < node.times[0]:
-            node = node.parent
-        while node.level:
-            node = node.child[max(after(node, time) - 1, 0)]
-        return node
-
-    cdef Node* split(self, Node* node, Touched* touched) noexcept nogil:
-        """Move a full node's newer part into a new sibling; the parents make room first."""
-        cdef Node* sibling
-        cdef Node* parent
-        cdef int at = APPENDED if node.role == RIGHT or node.role == ROOT else MOST // 2, k, w = self.p.width
-        if node.parent == NULL:
-            self.grow(node)
-        elif node.parent.n == MOST:
-            self.split(node.parent, touched)
-        parent = node.parent
-        sibling = self.new_node(node.level, RIGHT if node.role == RIGHT or node.role == ROOT else INNER)
-        if node.role == ROOT:
-            node.role = LEFT
-        elif node.role == RIGHT:
-            node.role = INNER
-        sibling.n, node.n = MOST - at, at
-        memcpy(sibling.times, node.times + at, sibling.n * sizeof(int64_t))
-        if node.level == 0:
-            memcpy(leaf_at(sibling, 0, w), leaf_at(node, at, w), sibling.n * w * sizeof(Slot))
-            sibling.next, node.next = node.next, sibling
-        for k in range(sibling.n if node.level else 0):
-            sibling.child[k] = node.child[at + k]
-            sibling.child[k].parent = sibling
-        sibling.parent = parent
-        k = place_in(parent, node) + 1
-        open_place(parent, k, w)
-        parent.child[k], parent.times[k] = sibling, sibling.times[0]
-        if node == self.right:
-            self.right = sibling
-        if touched.n == 0:
-            touched.node[0] = parent
-            touched.n = 1
-        touched.node[touched.n], touched.node[touched.n + 1] = sibling, node
-        touched.n += 2
-        return sibling
-
-    cdef void grow(self, Node* node) noexcept nogil:
-        self.root = node.parent = self.new_node(node.level + 1, ROOT)
-        self.root.child[0], self.root.times[0], self.root.n = node, node.times[0], 1
-
-    # aggregates
-
-    cdef void repair(self, Node* node, const Touched* touched) noexcept nogil:
-        """After an insertion: the nodes that split, from below, then up to a spine, and down that again."""
-        cdef int k = touched.n
-        cdef Node* top = touched.node[0] if k else node
-        if k == 0:
-            self.refresh(node)
-        while k > 0:
-            k -= 1
-            self.refresh(touched.node[k])
-        while top.role == INNER:
-            top = top.parent
-            self.refresh(top)
-        if top.level:
-            self.run_down(top)
-
-    cdef void add(self, Node* node, const Slot* leaf) noexcept nogil:
-        """`repair` where any order will do: the leaf enters each aggregate on the way up as it is."""
-        combine(self.p, up_of(node), up_of(node), leaf)
-        while node.role == INNER:
-            node = node.parent
-            if node.has_up:
-                combine(self.p, up_of(node), up_of(node), leaf)
-        if node.level:
-            self.run_down(node)
-
-    cdef void refresh(self, Node* node) noexcept nogil:
-        """A node's own aggregate, from its children's."""
-        cdef int k, first, end
-        if node.level == 0:
-            self.refresh_leaves(node)
-            return
-        first = node.role == LEFT or node.role == ROOT
-        end = node.n - (node.role == RIGHT or node.role == ROOT)
-        node.has_up = first < end
-        for k in range(first, end):
-            if k == first:
-                copy(self.p, up_of(node), up_of(node.child[k]))
-            else:
-                combine(self.p, up_of(node), up_of(node), up_of(node.child[k]))
-
-    cdef void refresh_leaves(self, Node* node) noexcept nogil:
-        cdef int k, w = self.p.width
-        if node == self.left:
-            self.stack_up()
-            return
-        node.has_up = node.n > 0
-        for k in range(node.n):
-            if k == 0:
-                copy(self.p, up_of(node), leaf_at(node, k, w))
-            else:
-                combine(self.p, up_of(node), up_of(node), leaf_at(node, k, w))
-
-    cdef void stack_up(self) noexcept nogil:
-        """The left leaf node's suffixes."""
-        cdef int k = self.left.n - 1, w = self.p.width
-        if k >= self.start:
-            copy(self.p, self.suffix + k * w, leaf_at(self.left, k, w))
-        while k > self.start:
-            k -= 1
-            combine(self.p, self.suffix + k * w, leaf_at(self.left, k, w), self.suffix + (k + 1) * w)
-
-    cdef void run_down(self, Node* top) noexcept nogil:
-        """The runs from a spine's node down to the last above the leaves."""
-        if top.role != LEFT:
-            self.run_right(top)
-        if top.role != RIGHT:
-            self.run_left(top)
-
-    cdef void run_right(self, Node* node) noexcept nogil:
-        while node.level:
-            chain(self.p, node, run_if(node.parent, self.p.width), True)
-            node = node.child[node.n - 1]
-
-    cdef void run_left(self, Node* node) noexcept nogil:
-        cdef Node* above
-        while node.level:
-            if node.role == LEFT:
-                above = node.parent
-                chain(self.p, node, run_if(above, self.p.width) if above.role == LEFT else NULL, False)
-            node = node.child[0]
 
     # eviction
 
@@ -286,7 +102,7 @@ cdef class Fiba(Engine):
         self.head += 1
         self.start += 1
         if self.start == self.left.n:
-            self.repair_left(NULL)
+            repair_left(self, NULL)
 
     cdef void evict_through(self, int64_t cutoff) noexcept nogil:
         """Whole subtrees first, where the left leaf node goes."""
@@ -303,12 +119,12 @@ cdef class Fiba(Engine):
         if self.left.next != NULL and self.left.next.times[0] > cutoff:
             self.head += self.left.n - self.start
             self.start = self.left.n
-            self.repair_left(NULL)
+            repair_left(self, NULL)
             return
         while node.level:
             gone = max(after(node, cutoff) - 1, 0)
             for k in range(gone):
-                self.head += self.free_below(node.child[k])
+                self.head += free_below(self, node.child[k])
             if gone:
                 self.start = 0
                 close_up(node, gone, 0)
@@ -317,103 +133,305 @@ cdef class Fiba(Engine):
         self.head += gone - self.start
         self.start = gone
         self.left = node
-        self.repair_left(self.root)
-
-    cdef void repair_left(self, Node* top) noexcept nogil:
-        """Take out what is empty at the oldest end; then the left spine's roles and aggregates, from `top` down.
-
-        NULL: from the lowest node that has lost a child; those above do not count the child on the spine.
-        """
-        cdef Node* node = self.left
-        cdef Node* above
-        if self.head == self.tail:
-            self.left, self.start = self.root, 0  # nothing of it is counted again
-            self.clear()
-            return
-        if self.start == node.n:
-            self.start = 0
-            while True:
-                above = node.parent
-                self.free_node(node)
-                close_up(above, 1, 0)
-                node = above
-                if node.n:
-                    break
-            if top == NULL:
-                top = node
-        while self.root.level and self.root.n == 1:
-            node = self.root
-            self.root = top = node.child[0]
-            self.root.parent, self.root.role = NULL, ROOT
-            self.free_node(node)
-        node = top
-        while node.level:
-            node = node.child[0]
-            node.role = LEFT
-            if node.level:
-                self.refresh(node)
-        self.left = node
-        if node == self.root:
-            node.role, self.right = ROOT, node
-        self.refresh(node)
-        if top.level:
-            self.refresh(top)
-            self.run_down(top)
+        repair_left(self, self.root)
 
     cdef int begin(self, int64_t head) except -1:
-        self.clear()
+        clear(self)
         return Engine.begin(self, head)
 
     # answers
 
     cdef const Slot* total(self) noexcept nogil:
-        return self.total_from(0, self.spare)
+        return total_from(self, 0, self.spare)
 
     cdef const Slot* rest(self) noexcept nogil:
-        return self.total_from(1, self.spare + self.p.width)
-
-    cdef const Slot* total_from(self, int skipped, Slot* out) noexcept nogil:
-        """Left suffix ⊗ left run ⊗ right run ⊗ right leaf node."""
-        cdef int first = self.start + skipped, w = self.p.width
-        cdef const Slot* front = self.suffix + first * w if first < self.left.n else NULL
-        cdef Node* node = self.left.parent
-        if node == NULL:
-            return front
-        if node.role == LEFT and node.has_run:
-            front = joined(self.p, out, front, run_of(node, w))
-        node = self.right.parent
-        if node.has_run:
-            front = joined(self.p, out, front, run_of(node, w))
-        return joined(self.p, out, front, up_of(self.right))
+        return total_from(self, 1, self.spare + self.p.width)
 
     cdef Slot* leaf(self, int64_t index) noexcept nogil:
         cdef Node* node
         if index == self.tail - 1:
             return leaf_at(self.right, self.right.n - 1, self.p.width)
-        node = self.find(index)
+        node = find(self, index)
         return leaf_at(node, index - self.cursor_first, self.p.width)
 
     cdef int64_t time_at(self, int64_t index) noexcept nogil:
         cdef Node* node
         if index == self.tail - 1:
             return self.right.times[self.right.n - 1]
-        node = self.find(index)
+        node = find(self, index)
         return node.times[index - self.cursor_first]
-
-    cdef Node* find(self, int64_t index) noexcept nogil:
-        """The node of a leaf, from where it was asked last on: a walk takes O(1) a leaf."""
-        if self.cursor == NULL or index < self.cursor_first:
-            self.cursor, self.cursor_first = self.left, self.head - self.start
-        while index >= self.cursor_first + self.cursor.n:
-            self.cursor_first += self.cursor.n
-            self.cursor = self.cursor.next
-        return self.cursor
 
     cdef int64_t bytes(self) noexcept nogil:
         return Engine.bytes(self) + self.nodes * <int64_t> self.node_size + MOST * self.p.width * <int64_t> sizeof(Slot)
 
-    cdef int check(self) except -1:
-        return check_tree(self)
+
+# nodes
+
+cdef int reserve_nodes(Fiba self) noexcept nogil:
+    """Make sure of one node a level and two more, the most that an insertion takes; −1: no memory."""
+    cdef int64_t count, k, least = 2 if self.root == NULL else self.root.level + 3
+    cdef char* block
+    while self.free_count < least:
+        count = min(max(self.nodes >> 1, <int64_t> FIRST_BLOCK), <int64_t> LARGEST_BLOCK)
+        block = <char*> malloc(sizeof(void*) + count * self.node_size)
+        if block == NULL:
+            return -1
+        (<void**> block)[0] = self.blocks
+        self.blocks = block
+        self.nodes += count
+        for k in range(count):
+            free_node(self, <Node*> (block + sizeof(void*) + k * self.node_size))
+    return 0
+
+
+cdef Node* new_node(Fiba self, int level, int role) noexcept nogil:
+    cdef Node* node = self.free_nodes
+    self.free_nodes = node.parent
+    self.free_count -= 1
+    node.parent = node.next = NULL
+    node.level, node.role, node.n, node.has_up, node.has_run = level, role, 0, False, False
+    return node
+
+
+cdef void free_node(Fiba self, Node* node) noexcept nogil:
+    node.parent = self.free_nodes
+    self.free_nodes = node
+    self.free_count += 1
+
+
+cdef int64_t free_below(Fiba self, Node* node) noexcept nogil:
+    """Give back a subtree; how many leaves it held."""
+    cdef int64_t held = 0
+    cdef int k
+    if node.level == 0:
+        held = node.n - (self.start if node == self.left else 0)
+    else:
+        for k in range(node.n):
+            held += free_below(self, node.child[k])
+    free_node(self, node)
+    return held
+
+
+cdef void clear(Fiba self) noexcept nogil:
+    if self.root != NULL:
+        free_below(self, self.root)
+    self.root = self.left = self.right = new_node(self, 0, ROOT)
+    self.start = 0
+    self.cursor = NULL
+
+
+# insertion
+
+cdef Node* place_of(Fiba self, int64_t time) noexcept nogil:
+    """The node a leaf belongs into: up from the newest end as far as needed, then down."""
+    cdef Node* node = self.right
+    while node.parent != NULL and time < node.times[0]:
+        node = node.parent
+    while node.level:
+        node = node.child[max(after(node, time) - 1, 0)]
+    return node
+
+
+cdef Node* split(Fiba self, Node* node, Touched* touched) noexcept nogil:
+    """Move a full node's newer part into a new sibling; the parents make room first."""
+    cdef Node* sibling
+    cdef Node* parent
+    cdef int at = APPENDED if node.role == RIGHT or node.role == ROOT else MOST // 2, k, w = self.p.width
+    if node.parent == NULL:
+        grow(self, node)
+    elif node.parent.n == MOST:
+        split(self, node.parent, touched)
+    parent = node.parent
+    sibling = new_node(self, node.level, RIGHT if node.role == RIGHT or node.role == ROOT else INNER)
+    if node.role == ROOT:
+        node.role = LEFT
+    elif node.role == RIGHT:
+        node.role = INNER
+    sibling.n, node.n = MOST - at, at
+    memcpy(sibling.times, node.times + at, sibling.n * sizeof(int64_t))
+    if node.level == 0:
+        memcpy(leaf_at(sibling, 0, w), leaf_at(node, at, w), sibling.n * w * sizeof(Slot))
+        sibling.next, node.next = node.next, sibling
+    for k in range(sibling.n if node.level else 0):
+        sibling.child[k] = node.child[at + k]
+        sibling.child[k].parent = sibling
+    sibling.parent = parent
+    k = place_in(parent, node) + 1
+    open_place(parent, k, w)
+    parent.child[k], parent.times[k] = sibling, sibling.times[0]
+    if node == self.right:
+        self.right = sibling
+    if touched.n == 0:
+        touched.node[0] = parent
+        touched.n = 1
+    touched.node[touched.n], touched.node[touched.n + 1] = sibling, node
+    touched.n += 2
+    return sibling
+
+
+cdef void grow(Fiba self, Node* node) noexcept nogil:
+    self.root = node.parent = new_node(self, node.level + 1, ROOT)
+    self.root.child[0], self.root.times[0], self.root.n = node, node.times[0], 1
+
+
+# aggregates
+
+cdef void repair(Fiba self, Node* node, const Touched* touched) noexcept nogil:
+    """After an insertion: the nodes that split, from below, then up to a spine, and down that again."""
+    cdef int k = touched.n
+    cdef Node* top = touched.node[0] if k else node
+    if k == 0:
+        refresh(self, node)
+    while k > 0:
+        k -= 1
+        refresh(self, touched.node[k])
+    while top.role == INNER:
+        top = top.parent
+        refresh(self, top)
+    if top.level:
+        run_down(self, top)
+
+
+cdef void add(Fiba self, Node* node, const Slot* leaf) noexcept nogil:
+    """`repair` where any order will do: the leaf enters each aggregate on the way up as it is."""
+    combine(self.p, up_of(node), up_of(node), leaf)
+    while node.role == INNER:
+        node = node.parent
+        if node.has_up:
+            combine(self.p, up_of(node), up_of(node), leaf)
+    if node.level:
+        run_down(self, node)
+
+
+cdef void refresh(Fiba self, Node* node) noexcept nogil:
+    """A node's own aggregate, from its children's."""
+    cdef int k, first, end
+    if node.level == 0:
+        refresh_leaves(self, node)
+        return
+    first = node.role == LEFT or node.role == ROOT
+    end = node.n - (node.role == RIGHT or node.role == ROOT)
+    node.has_up = first < end
+    for k in range(first, end):
+        if k == first:
+            copy(self.p, up_of(node), up_of(node.child[k]))
+        else:
+            combine(self.p, up_of(node), up_of(node), up_of(node.child[k]))
+
+
+cdef void refresh_leaves(Fiba self, Node* node) noexcept nogil:
+    cdef int k, w = self.p.width
+    if node == self.left:
+        stack_up(self)
+        return
+    node.has_up = node.n > 0
+    for k in range(node.n):
+        if k == 0:
+            copy(self.p, up_of(node), leaf_at(node, k, w))
+        else:
+            combine(self.p, up_of(node), up_of(node), leaf_at(node, k, w))
+
+
+cdef void stack_up(Fiba self) noexcept nogil:
+    """The left leaf node's suffixes."""
+    cdef int k = self.left.n - 1, w = self.p.width
+    if k >= self.start:
+        copy(self.p, self.suffix + k * w, leaf_at(self.left, k, w))
+    while k > self.start:
+        k -= 1
+        combine(self.p, self.suffix + k * w, leaf_at(self.left, k, w), self.suffix + (k + 1) * w)
+
+
+cdef void run_down(Fiba self, Node* top) noexcept nogil:
+    """The runs from a spine's node down to the last above the leaves."""
+    if top.role != LEFT:
+        run_right(self, top)
+    if top.role != RIGHT:
+        run_left(self, top)
+
+
+cdef void run_right(Fiba self, Node* node) noexcept nogil:
+    while node.level:
+        chain(self.p, node, run_if(node.parent, self.p.width), True)
+        node = node.child[node.n - 1]
+
+
+cdef void run_left(Fiba self, Node* node) noexcept nogil:
+    cdef Node* above
+    while node.level:
+        if node.role == LEFT:
+            above = node.parent
+            chain(self.p, node, run_if(above, self.p.width) if above.role == LEFT else NULL, False)
+        node = node.child[0]
+
+
+# eviction and answers
+
+cdef void repair_left(Fiba self, Node* top) noexcept nogil:
+    """Take out what is empty at the oldest end; then the left spine's roles and aggregates, from `top` down.
+
+    NULL: from the lowest node that has lost a child; those above do not count the child on the spine.
+    """
+    cdef Node* node = self.left
+    cdef Node* above
+    if self.head == self.tail:
+        self.left, self.start = self.root, 0  # nothing of it is counted again
+        clear(self)
+        return
+    if self.start == node.n:
+        self.start = 0
+        while True:
+            above = node.parent
+            free_node(self, node)
+            close_up(above, 1, 0)
+            node = above
+            if node.n:
+                break
+        if top == NULL:
+            top = node
+    while self.root.level and self.root.n == 1:
+        node = self.root
+        self.root = top = node.child[0]
+        self.root.parent, self.root.role = NULL, ROOT
+        free_node(self, node)
+    node = top
+    while node.level:
+        node = node.child[0]
+        node.role = LEFT
+        if node.level:
+            refresh(self, node)
+    self.left = node
+    if node == self.root:
+        node.role, self.right = ROOT, node
+    refresh(self, node)
+    if top.level:
+        refresh(self, top)
+        run_down(self, top)
+
+
+cdef const Slot* total_from(Fiba self, int skipped, Slot* out) noexcept nogil:
+    """Left suffix ⊗ left run ⊗ right run ⊗ right leaf node."""
+    cdef int first = self.start + skipped, w = self.p.width
+    cdef const Slot* front = self.suffix + first * w if first < self.left.n else NULL
+    cdef Node* node = self.left.parent
+    if node == NULL:
+        return front
+    if node.role == LEFT and node.has_run:
+        front = joined(self.p, out, front, run_of(node, w))
+    node = self.right.parent
+    if node.has_run:
+        front = joined(self.p, out, front, run_of(node, w))
+    return joined(self.p, out, front, up_of(self.right))
+
+
+cdef Node* find(Fiba self, int64_t index) noexcept nogil:
+    """The node of a leaf, from where it was asked last on: a walk takes O(1) a leaf."""
+    if self.cursor == NULL or index < self.cursor_first:
+        self.cursor, self.cursor_first = self.left, self.head - self.start
+    while index >= self.cursor_first + self.cursor.n:
+        self.cursor_first += self.cursor.n
+        self.cursor = self.cursor.next
+    return self.cursor
 
 
 cdef bint commutes(const Program* p) noexcept:
@@ -426,4 +444,3 @@ cdef bint commutes(const Program* p) noexcept:
 
 
 include "fiba_nodes.pxi"
-include "fiba_checks.pxi"

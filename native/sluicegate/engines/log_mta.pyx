@@ -12,15 +12,13 @@ Leaf i's ancestor at level l is node i >> l; the topmost level is one pair. Leve
 cimport cython
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free
-from libc.string cimport memcmp, memset
+from libc.string cimport memset
 
 from sluicegate.engines.base cimport Engine, Leaves, ask
 from sluicegate.memory.chunks cimport (
     Pool, Queue, at, clear, drop, give_back, has_room, held, release, reserve, ring_bytes, shape,
 )
 from sluicegate.partials.program cimport Program, Slot, combine, copy
-
-from sluicegate.errors import InvariantError
 
 cdef enum:
     SHORTEST = 5  # chunks of 2^5 nodes
@@ -163,22 +161,6 @@ cdef class LogMta(Engine):
             clear(&self.pool, &self.level[level])
         self.top = 0
         return Engine.begin(self, head)
-
-    cdef int check(self) except -1:
-        """Each node above the leaves is its children combined."""
-        cdef int level
-        cdef int64_t index, last = self.tail - 1, first
-        if self.head == self.tail:
-            return 0
-        for level in range(1, self.top + 1):
-            for index in range(self.head >> level, (last >> level) + 1):
-                first = max(2 * index, self.head >> (level - 1))
-                copy(self.p, self.spare, self.node(level - 1, first))
-                if first < min(2 * index + 1, last >> (level - 1)):
-                    combine(self.p, self.spare, self.spare, self.node(level - 1, first + 1))
-                if memcmp(self.spare, self.node(level, index), self.p.width * sizeof(Slot)) != 0:
-                    raise InvariantError(f"LogMta: node {index} of level {level} is not its children combined")
-        return 0
 
 
 include "log_tree.pxi"

@@ -12,19 +12,9 @@ cdef class Queued(Engine):
     cdef Pool pool
     cdef Queue queue
     cdef int stride
-    cdef size_t size  # bytes of a partial
 
-    # an element is so many partials; before anything is pushed
-    cdef int lay_out(self, int partials, int64_t limit) except -1
+    cdef void lay_out(self, int stride) noexcept nogil  # an empty queue of elements of so many slots
     cdef int make_room(self) except -1 nogil  # for the element `tail`
-    cdef bint same(self, const Slot* a, const Slot* b) noexcept nogil
-    cdef int insist(self, bint holds, str what) except -1
-
-
-# of DABA and DABA Lite: raises InvariantError where the pointers of their sublists break Lemma 4.1
-cdef int check_sizes(Queued queue, int64_t l, int64_t r, int64_t a, int64_t b) except -1
-# an empty queue of elements of so many slots
-cdef void shape_elements(Pool* pool, Queue* queue, int stride) noexcept nogil
 
 
 cdef inline void drop_before(Pool* pool, Queue* queue, int64_t index) noexcept nogil:

@@ -1,8 +1,17 @@
 """Subtract-on-Evict in compiled code.
 
 Fact card: FIFO; associative operation with an inverse (`deduct`); insert and query O(1), eviction O(1) amortised, O(n)
-where digits were lost; n partials and a sum. Source: paper DABA, Figure 2. What keeps the total from drifting, and from
-staying poisoned after a large value, is told in the twin, sluicegate.reference.engines.soe.
+where digits were lost; n partials and a sum. Source: paper DABA, Figure 2.
+
+What the paper leaves open is a total that drifts, or stays poisoned after a large value. Here:
+* sums carry the exact error of each addition and subtraction beside them (TwoSum), as if they had twice the digits;
+* where that is not enough the total is taken anew from the leaves: when the largest summand has left and the sum is
+  smaller by 2⁻⁴⁰, when squared deviations have fallen below 2⁻¹⁶ of their greatest, and when what made them overflow
+  has left. Each time the greatest falls by as much, so this is rare whatever comes;
+* so it is where only one leaf is left: the total is that leaf;
+* squared deviations have no such errors beside them: they are also taken anew in every fourth window turn
+  (of small windows: after 512 evictions more). A reading that leaves right after another came is exchanged for it,
+  which rounds less often than adding the one and deducting the other.
 
 The first `plain` of the `sums` are sums whose exact rounding errors stand beside them; the others carry theirs.
 """
@@ -14,7 +23,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
 from sluicegate.engines.base cimport Block, Engine
-from sluicegate.engines.queued cimport Queued, drop_before, shape_elements
+from sluicegate.engines.queued cimport Queued, drop_before
 from sluicegate.memory.chunks cimport at, run_at
 from sluicegate.partials.kernels cimport ADD, ANY, MERGE, kernel_of
 from sluicegate.partials.program cimport (
@@ -22,16 +31,12 @@ from sluicegate.partials.program cimport (
 )
 from sluicegate.partials.wide cimport TOTAL
 
-from sluicegate.constants import CANCELLED as _CANCELLED
-from sluicegate.constants import FAR as _FAR
-from sluicegate.constants import LOST as _LOST
-
-cdef double LOST = _LOST
-cdef double CANCELLED = _CANCELLED
-cdef double FAR = _FAR
+cdef double LOST = 2.0 ** -16  # squared deviations that have fallen below so much of their greatest
+cdef double CANCELLED = 2.0 ** -40  # the same of a sum and its largest summand
+cdef double FAR = 2.0 ** 500  # a reading from here on may make squared deviations overflow
 cdef enum:
-    TURNS = 4  # sluicegate.reference.engines.soe.TURNS
-    FEWEST = 512  # sluicegate.reference.engines.soe.FEWEST
+    TURNS = 4
+    FEWEST = 512  # evictions, however small the window
 
 
 @cython.final
@@ -66,19 +71,15 @@ cdef class Soe(Queued):
         free(self.sum_slots)
 
     cdef int setup(self, Program* p, int64_t limit) except -1:
-        self.kernel = kernel_of(p)
         Queued.setup(self, p, limit)
+        self.kernel = kernel_of(p)
+        if self.kernel == MERGE:  # of a reading's moments only the mean is kept: it counts 1, and deviates from nothing
+            self.lay_out(1)
         if not invertible(p):
             raise ValueError("soe: the program has a component without an inverse")
         self.find_slots()
         self.reset()
         self.slide_by = slide
-        return 0
-
-    cdef int lay_out(self, int partials, int64_t limit) except -1:
-        """Of a reading's moments only the mean is kept: the count is 1, and it deviates from nothing."""
-        self.stride = 1 if self.kernel == MERGE else self.p.width
-        shape_elements(&self.pool, &self.queue, self.stride)
         return 0
 
     cdef int find_slots(self) except -1:
@@ -241,25 +242,6 @@ cdef class Soe(Queued):
         for index in range(self.head, self.tail):
             self.add(self.leaf(index), index)
 
-    cdef void take_moments_anew(self) noexcept nogil:
-        """As take_anew, of readings none of which is far: first their mean, then the squares around it."""
-        cdef double n = <double> (self.tail - self.head), mean, off, squares
-        mean = self.sum_around(0.0, &squares) / n
-        off = self.sum_around(mean, &squares)
-        self.sum[0].f, self.sum[1].f, self.sum[2].f = n, mean + off / n, greatest(squares - off * off / n, 0.0)
-        self.greatest[0], self.since = self.sum[2].f, 0
-
-    cdef double sum_around(self, double mean, double* squares) noexcept nogil:
-        """The sum of all leaves' distances from a mean, and that of their squares."""
-        cdef double total = 0.0, away
-        cdef int64_t index
-        squares[0] = 0.0
-        for index in range(self.head, self.tail):
-            away = self.element(index).f - mean
-            total += away
-            squares[0] += away * away
-        return total
-
     cdef int run(self, const Block* block) except -1 nogil:
         cdef int64_t i = 0
         while i < block.n:
@@ -297,23 +279,6 @@ cdef class Soe(Queued):
         self.reset()
         return 0
 
-    cdef int check(self) except -1:
-        """Its sums are close to their leaves'."""
-        cdef double total, inside
-        cdef int64_t index
-        cdef int k
-        if self.head == self.tail:
-            return 0
-        for k in range(self.plain):
-            total = inside = 0.0
-            for index in range(self.head, self.tail):
-                total += self.leaf(index)[self.sum_slots[k]].f
-                inside += fabs(self.leaf(index)[self.sum_slots[k]].f)
-            total -= self.sum[self.sum_slots[k]].f + self.errors[k]
-            inside *= (self.tail - self.head + 1) * 2.0 ** -50
-            self.insist(fabs(total) <= inside, f"the sum in slot {self.sum_slots[k]} is not its leaves'")
-        return 0
-
 
 cdef int slide(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
     take(<Soe> self, leaf, &head, 1, out)
@@ -324,8 +289,6 @@ cdef inline int64_t take(Soe self, const Slot* leaves, const int64_t* heads, int
     """The first of n readings as push, pop_to and total; or, where one leaves for each, as many as go in one
     stretch."""
     cdef int64_t taken = 0
-    if self.kernel == MERGE and turns_left(self) <= 1 and self.overflow_at < self.head:
-        self.take_moments_anew()
     if self.kernel != ANY and heads[0] == self.head + 1 and self.tail - self.head > 1:
         self.make_room()
         n = min(n, min(run_at(&self.queue, self.head), run_at(&self.queue, self.tail)))

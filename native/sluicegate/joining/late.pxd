@@ -17,17 +17,7 @@ cdef class Late:
     cdef readonly int64_t joined  # late readings so far that belonged to the window
 
     cdef Slot* at(self, int k) noexcept nogil
-    cdef int reserve(self) noexcept nogil
     cdef int add(self, const Slot* reading, int64_t time, int64_t cutoff) noexcept nogil
-    cdef void join(self, Slot* bucket, const Slot* reading) noexcept nogil
-    cdef void merge_least(self) noexcept nogil
-    cdef void remove(self, int k) noexcept nogil
     cdef void evict(self, int64_t cutoff) noexcept nogil
-    cdef int64_t readings(self) noexcept nogil
     cdef int64_t bytes(self) noexcept nogil
     cdef void add_to(self, View* v) noexcept nogil
-    cdef const Slot* fold(self, int first, Slot* out) noexcept nogil
-    cdef void unite(self, Slot* out, const Slot* a, const Slot* b) noexcept nogil
-    cdef void cut_beside(self, View* v, const Slot* cut, Slot* out) noexcept nogil
-    cdef void forget_places(self, Slot* bucket, int64_t place) noexcept nogil
-    cdef void widen_prefix(self, Slot* bucket, int k, int dimension, bint logarithms) noexcept nogil

@@ -4,9 +4,6 @@ A queue begins with chunks of a few partials from the heap and moves to larger o
 and what stands between them stays a small part of it; where the pool has large ones, mapped from the system, a queue of
 many moves to those, so that a great one gives its memory back a chunk at a time. Chunks of a queue are linked, so that
 any number of them joins the free list at once.
-
-What is needed only while a batch runs is the process's: `lend`'s rooms lie on a shelf between two batches, whosever
-they are. Whoever finds it empty takes from the heap, whoever finds it full frees: no thread waits.
 """
 
 from libc.stdint cimport int64_t
@@ -79,12 +76,6 @@ cdef inline int64_t ring_bytes(const Queue* queue) noexcept nogil:
     return ((1 + (queue.kind == LARGE_KIND)) * (queue.mask + 1)) * <int64_t> sizeof(void*)
 
 
-cdef enum:  # rooms that `lend` keeps
-    ROOM_OF_BLOCK, ROOM_OF_LEFTS, ROOM_OF_ROLLING, ROOMS
-
-# so many bytes until `put_back`, with whatever is in them; NULL: no memory
-cdef void* lend(int room, size_t size) noexcept nogil
-cdef void put_back(int room, void* data) noexcept nogil
 cdef void shape(Pool* pool, int width) noexcept nogil  # an empty pool for windows of any size: up to 4 KiB, and 64 KiB
 # 2^least to 2^shift partials, at most 7 kinds, and large ones or none
 cdef void shape_by(Pool* pool, int width, int least, int shift, bint large) noexcept nogil

@@ -1,7 +1,6 @@
 """Queues of partials in chunks of fixed size; see chunks.pxd.
 
-Here: what chunks a queue has and when it moves to longer ones. Where they come from is chunks_memory.pxi,
-what is lent for a batch chunks_shelf.pxi.
+Here: what chunks a queue has and when it moves to longer ones. Where they come from is chunks_memory.pxi.
 """
 
 from libc.stdint cimport int64_t
@@ -228,5 +227,4 @@ cdef int open_queue(Pool* pool, Queue* queue, int64_t first, int64_t end, int64_
     return extend(pool, queue, end - 1)
 
 
-include "chunks_shelf.pxi"
 include "chunks_memory.pxi"

@@ -1,13 +1,11 @@
-"""The times of a window's leaves, in blocks of 128: where they are a step apart only that, else 32-bit offsets where
-they fit.
+"""The times of a window's leaves, in blocks of 128: where they are a step apart only that.
 
-A block is a first time and a step as long as its times are as far apart; then its offsets, or its times, stand in a
-second queue, block after block. So the times of readings at a steady rate take a quarter of a byte each and nothing is
-written for them, others four bytes. A block that turns is written once: 128 times at most. Any number leaves at once in
-O(1).
+A block is a first time and a step as long as its times are as far apart; then they stand in a second queue, block after
+block. So the times of readings at a steady rate take a quarter of a byte each and nothing is written for them. A block
+that turns is written once: 128 times at most. Any number leaves at once in O(1).
 """
 
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int64_t, uint64_t
 
 from sluicegate.memory.chunks cimport Pool, Queue, at
 
@@ -16,26 +14,21 @@ cdef enum:
     BLOCK = 128  # leaves
     SLOTS_OF_STRETCH = 4
 
-cdef enum Kind:
-    EVEN = 0  # leaf j of a block has the time first + j · step
-    OFFSETS = 1  # first + offset j
-    TIMES = 2  # time j
-
 ctypedef struct Stretch:  # a block, as it stands in a queue
     uint64_t first
     uint64_t step
-    int64_t place  # where its offsets or times begin, or would
-    int64_t kind
+    int64_t place  # where its times begin, or would
+    int64_t even  # leaf j has the time first + j · step
 
 ctypedef struct Times:
     Pool pool
     Queue blocks
     Pool odd_pool
-    Queue odd  # of slots: offsets two by two, and times
+    Queue odd  # times
     int64_t start  # the first leaf since it was empty; greater than any where it is
     int64_t oldest  # block, up to which all has been let go
     int64_t opened  # the block after the newest that was begun
-    int64_t place  # where that one's offsets would begin
+    int64_t place  # where that one's times would begin
 
 
 cdef inline Stretch* stretch_of(const Times* t, int64_t index) noexcept nogil:
@@ -48,17 +41,13 @@ cdef inline int64_t left_in_block(int64_t index) noexcept nogil:
     return BLOCK - (index & (BLOCK - 1))
 
 
-cdef inline void* odds_of(const Times* t, const Stretch* s) noexcept nogil:
-    return at(&t.odd, 1, s.place)
+cdef inline uint64_t* odds_of(const Times* t, const Stretch* s) noexcept nogil:
+    return <uint64_t*> at(&t.odd, 1, s.place)
 
 
 cdef inline int64_t time_in(const Times* t, const Stretch* s, int64_t j) noexcept nogil:
     """The time of leaf j of a block."""
-    if s.kind == EVEN:
-        return <int64_t> (s.first + <uint64_t> j * s.step)
-    if s.kind == OFFSETS:
-        return <int64_t> (s.first + <uint64_t> <int64_t> (<const int32_t*> odds_of(t, s))[j])
-    return (<const int64_t*> odds_of(t, s))[j]
+    return <int64_t> (s.first + <uint64_t> j * s.step if s.even else odds_of(t, s)[j])
 
 
 cdef inline int64_t time_at(const Times* t, int64_t index) noexcept nogil:
@@ -69,18 +58,14 @@ cdef inline int64_t time_at(const Times* t, int64_t index) noexcept nogil:
 cdef inline bint keep_next(Times* t, int64_t index, int64_t time) noexcept nogil:
     """`keep` of one time where its block goes on as before; False: it does not."""
     cdef int64_t j = index & (BLOCK - 1)
-    cdef uint64_t offset
     cdef Stretch* s
     if j < 2 or index - t.start < 2:
         return False
     s = stretch_of(t, index)
-    offset = <uint64_t> time - s.first
-    if s.kind == EVEN:
-        return offset == <uint64_t> j * s.step
-    if s.kind == OFFSETS and not (offset + (<uint64_t> 1 << 31)) >> 32:
-        (<int32_t*> odds_of(t, s))[j] = <int32_t> <int64_t> offset
-        return True
-    return False
+    if s.even:
+        return <uint64_t> time == s.first + <uint64_t> j * s.step
+    odds_of(t, s)[j] = <uint64_t> time
+    return True
 
 
 cdef inline bint has_surplus(const Times* t) noexcept nogil:

@@ -60,6 +60,15 @@ cdef enum:  # the slots of a partial that has a header
     HEADED = 4  # components of a header after ORDERED
 
 
+cdef inline int slots_of_step(int op) noexcept nogil:
+    """Of an operation before WIDE."""
+    if op == LOW or op == HIGH:
+        return 5
+    if op == PREFIX or SAMPLE <= op <= MOMENTS or op == LOG_PREFIX or op >= LOW_ENDS:
+        return 3 if op < WIDE else 0
+    return 2 if op == ARGMIN or op == ARGMAX or op == LOW_COUNT or op == HIGH_COUNT else 1
+
+
 cdef inline void copy(const Program* p, Slot* out, const Slot* a) noexcept nogil:
     """A partial as it is; most are one slot, for which a call to memcpy costs more than the rest of an insertion."""
     if p.width == 1:

@@ -17,11 +17,11 @@ from sluicegate.errors import BusyError, ConfigurationError, InputError
 from sluicegate.monoids.layout import T_LAST, Layout, Op
 from sluicegate.monoids.results import as_number
 from sluicegate.policies.eviction import EvictionRule
+from sluicegate.reference.engines.amta import Amta
 from sluicegate.reference.engines.engine import Engine
-from sluicegate.reference.engines.factory import make_for
 from sluicegate.reference.engines.fiba import Fiba
 from sluicegate.reference.eviction import Rule
-from sluicegate.reference.program import Partial, combiner, deductor, lift
+from sluicegate.reference.program import Partial, combiner, lift
 from sluicegate.reference.results import exact_results
 
 FAR_CENTER = 2.0**32  # a first reading from here on is no center: moments around it would lose their digits
@@ -65,12 +65,9 @@ class ExactCore:
     def _combiner(self, layout: Layout) -> Callable[[Partial, Partial], Partial]:
         return combiner(layout)
 
-    def _deductor(self, layout: Layout) -> Callable[[Partial, Partial], Partial]:
-        return deductor(layout)
-
     def _make(self, engine: str) -> Engine:
         """Each keeps whole leaves."""
-        return make_for(engine, self._layout, self._combine, self._deductor(self._layout))
+        return Fiba(self._combine) if engine == "fiba" else Amta(self._combine)
 
     # readings
 

@@ -17,7 +17,7 @@ from sluicegate.monoids.layout import Layout, Op
 from sluicegate.monoids.objects import Own, own_of
 from sluicegate.reference.core import ExactCore
 from sluicegate.reference.eviction import Rule
-from sluicegate.reference.program import Partial, combiner, deductor
+from sluicegate.reference.program import Partial, combiner
 from sluicegate.reference.results import exact_results
 from sluicegate.window.one_thread import alone
 
@@ -105,17 +105,6 @@ class ObjectCore(ExactCore):
             return out
 
         return combine
-
-    def _deductor(self, layout: Layout) -> Callable[[Partial, Partial], Partial]:
-        plain = deductor(layout)
-
-        def deduct(total: Partial, oldest: Partial) -> Partial:
-            out: list[Any] = plain(total, oldest)
-            for slot, own in self._slots:
-                out[slot] = self._guarded(getattr(own, "deduct", own.combine), total[slot], oldest[slot])
-            return out
-
-        return deduct
 
     def _guarded(self, operation: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
         if isinstance(a, Failed) or isinstance(b, Failed):

@@ -8,7 +8,7 @@ engines' matter.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import inf, log
+from math import log
 from typing import NamedTuple
 
 from sluicegate.monoids.layout import ORDERED, T_FIRST, T_LAST, WIDE, Component, Layout, Op
@@ -164,46 +164,4 @@ COMBINE: dict[Op, Operation] = {
     Op.SUM: _sum, Op.MIN: _min, Op.MAX: _max, Op.ARGMIN: _argmin, Op.ARGMAX: _argmax, Op.FIRST: _first, Op.LAST: _last,
     Op.ORDERED: _ordered, Op.COUNT: _sum, Op.T_FIRST: _min, Op.T_LAST: _max, Op.O_FIRST: _first,
     Op.MOMENTS: merge_slots, Op.LOG_SUM: _sum, Op.LOW_COUNT: _low_count, Op.HIGH_COUNT: _high_count,
-}  # fmt: skip
-
-
-def deductor(layout: Layout) -> Callable[[Partial, Partial], Partial]:
-    """The inverse: what combine(oldest, rest) = total gives for rest; what `layout.invertible` says.
-
-    A greatest time stays as it is, which is right while times go forward.
-    """
-
-    def deduct(total: Partial, oldest: Partial) -> Partial:
-        out = list(total)
-        for component in layout.components:
-            if component.op == Op.OBJECT:
-                continue
-            if component.op >= WIDE:
-                where = range_of(component)
-                out[where] = wide.deduct(component, total[where], oldest[where])
-            elif component.op in _DEDUCT:
-                _DEDUCT[component.op](component.slot, out, total, oldest)
-        return out
-
-    return deduct
-
-
-def _less(s: int, out: Partial, total: Partial, oldest: Partial) -> None:
-    out[s] = total[s] - oldest[s]
-
-
-def _less_moments(s: int, out: Partial, total: Partial, oldest: Partial) -> None:
-    """Chan's formula, backwards; what has overflowed stays so."""
-    (n, mean, m2), (m, x, q) = total[s : s + 3], oldest[s : s + 3]
-    if n - m <= 0.0:
-        out[s : s + 3] = 0.0, 0.0, 0.0
-        return
-    delta = x - mean
-    before = mean - delta * (m / (n - m))
-    left = inf if m2 == inf else m2 - q - delta * (x - before) * m
-    out[s : s + 3] = n - m, before, left if left > 0.0 else 0.0
-
-
-_DEDUCT: dict[Op, Operation] = {
-    Op.SUM: _less, Op.LOG_SUM: _less, Op.COUNT: _less, Op.MOMENTS: _less_moments
 }  # fmt: skip

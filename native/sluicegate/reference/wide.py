@@ -62,7 +62,7 @@ def combine(component: Component, a: Slots, b: Slots) -> Slots:
         case Op.RUN:
             return _combine_run(a, b)
         case Op.TOTAL:
-            return combine_total(a, b, 1.0)
+            return combine_total(a, b)
         case Op.SPAN:
             return [min(a[0], b[0]), max(a[1], b[1])]
         case Op.AREA:
@@ -86,22 +86,12 @@ def combine(component: Component, a: Slots, b: Slots) -> Slots:
     return _own_combine(component.options, a, b)
 
 
-def deduct(component: Component, total: Slots, oldest: Slots) -> Slots:
-    """total less its oldest part; for a compensated sum, bins, and the user's where it says how."""
-    if component.op == Op.TOTAL:
-        return combine_total(total, oldest, -1.0)
-    if component.op in (Op.BINS, Op.COUNTS):
-        return [x - y for x, y in zip(total, oldest, strict=True)]
-    _, width, _, _, _, address, _ = component.options
-    return _call(_operation(address), width, _native(total), _native(oldest))
-
-
-def combine_total(a: Slots, b: Slots, sign: float) -> Slots:
+def combine_total(a: Slots, b: Slots) -> Slots:
     """A sum and what its rounding lost, as Knuth's TwoSum tells it."""
-    x, y = a[0], sign * b[0]
+    x, y = a[0], b[0]
     s = x + y
     v = s - x
-    lost = ((x - (s - v)) + (y - v)) + (a[1] + sign * b[1])
+    lost = ((x - (s - v)) + (y - v)) + (a[1] + b[1])
     total = s + lost
     return [total, lost - (total - s)]
 
@@ -109,8 +99,8 @@ def combine_total(a: Slots, b: Slots, sign: float) -> Slots:
 def _combine_area(a: Slots, b: Slots) -> Slots:
     """a's last value holds until b's first reading; where that is earlier time went back."""
     held_for = b[2] - a[3]
-    until = combine_total(a, [a[4] * float(held_for), 0.0], 1.0)
-    return [*combine_total(until, b, 1.0), a[2], b[3], b[4], a[5] + b[5] + (held_for < 0)]
+    until = combine_total(a, [a[4] * float(held_for), 0.0])
+    return [*combine_total(until, b), a[2], b[3], b[4], a[5] + b[5] + (held_for < 0)]
 
 
 def _combine_run(a: Slots, b: Slots) -> Slots:

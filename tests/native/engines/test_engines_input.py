@@ -6,12 +6,12 @@ from array import array
 from typing import Any
 
 import pytest
-from engine_windows import LITE, OTHERS, WITH_LEAVES, Counted, aggregates, agree, less, whole_numbers, windows
+from engine_windows import LITE, OTHERS, WITH_LEAVES, Counted, aggregates, agree, whole_numbers, windows
 from twins.factory import make
 
 import sluicegate as sg
 from sluicegate import errors
-from sluicegate.catalogue import FACTS
+from sluicegate.catalogue import FACTS, FORMER
 
 pytestmark = pytest.mark.usefixtures("implementation_of_window")
 NOT_INVERTIBLE = ["max", "min", "argmin", "argmax", "first", "range", "min_count", "max_count"]
@@ -39,7 +39,7 @@ def test_evicting_what_is_not_there(name: str) -> None:
 @pytest.mark.parametrize("name", OTHERS)
 def test_twins_refuse_to_evict_from_nothing(name: str) -> None:
     """An engine by itself raises IndexError for an empty window, and takes readings after it."""
-    engine = make(name, Counted(name != "reactive"), deduct=less)
+    engine = make(name, Counted())
     with pytest.raises(IndexError, match="empty"):
         engine.pop()
     engine.push([0, 1])
@@ -57,12 +57,6 @@ def test_soe_refuses_rules_that_ask_for_times() -> None:
     """A callable is given the total's least and greatest time, which cannot be deducted."""
     with pytest.raises(errors.ConfigurationError, match=r"'soe'.*policy reads.*t_first.*count or time policy"):
         sg.Window(sg.sum(), policy=lambda total, old: total.count > 3, engine="soe")
-
-
-def test_soe_as_a_twin_needs_an_inverse() -> None:
-    """Over an operation of one's own the inverse has to be given."""
-    with pytest.raises(ValueError, match="inverse"):
-        make("soe", Counted())
 
 
 @pytest.mark.parametrize("name", [name for name in OTHERS if not FACTS[name].buckets])
@@ -86,6 +80,21 @@ def test_engines_that_do_not_exist() -> None:
     """All that do are named."""
     with pytest.raises(errors.ConfigurationError, match=r"'abacus', expected one of recalc, soe.*amta"):
         sg.Window(sg.sum(), policy=sg.policies.count(4), engine="abacus")
+
+
+@pytest.mark.parametrize(("former", "now"), FORMER.items())
+def test_former_engines_are_taken(former: str, now: str) -> None:
+    """A name that an older program or snapshot has gives the engine in its place, and goes on from what was stored."""
+    kept = {"sum": sg.sum(), "max": sg.max()}
+    pair = [sg.Window(kept, policy=sg.policies.count(9), engine=engine) for engine in (former, now)]
+    for window in pair:
+        window.insert_many(whole_numbers(30))
+    again = sg.Window.restore(pair[0].snapshot(), kept, policy=sg.policies.count(9), engine=former)
+    for value in whole_numbers(30, 30):
+        assert again.slide(value) == pair[0].slide(value) == pair[1].slide(value)
+    with pytest.raises(errors.ForeignSnapshotError):
+        sg.Window.restore(pair[0].snapshot(), kept, policy=sg.policies.count(9), engine="amta")
+    assert former not in sg.ENGINES
 
 
 LEAFLESS: dict[str, Any] = {

@@ -14,8 +14,6 @@ import pytest
 
 import sluicegate as sg
 
-pytestmark = pytest.mark.usefixtures("implementation_of_window")
-
 
 def soe(aggregate: Any, n: int) -> sg.Window:
     """A count window of one aggregate."""

@@ -23,11 +23,11 @@ from sluicegate.histograms.widths import Term
 from sluicegate.monoids.layout import COUNT, O_FIRST, T_FIRST, T_LAST, Layout
 from sluicegate.policies.eviction import EvictionRule
 from sluicegate.records import Bounded, Cut, Saved, kept_slots
-from sluicegate.reference.program import Partial, deductor
+from sluicegate.reference.program import Partial
 from sluicegate.reference.results import Value, exact_results
 from twins import estimate
 from twins.bucketing import Bucketing
-from twins.factory import make_for
+from twins.factory import make
 from twins.late import Late, LateView
 from twins.pairs import LeafState, Pairs
 from twins.program import combiner, lift
@@ -86,7 +86,7 @@ class Core(Bucketing):
             self._staged = Staged(combine, *self._staging, most, merging or ())
             self._pairs = self._staged.stored
         made = self._staged or self._pairs
-        return made or make_for(engine, self._layout, combine, deductor(self._layout), self._kept)
+        return made or make(engine, combine, self._kept)
 
     # readings
 

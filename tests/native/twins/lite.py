@@ -15,7 +15,8 @@ class Lite(Engine):
     """Elements head … tail − 1, and what is kept of their leaves."""
 
     def __init__(self, combine: Combine, keep: int | None = None) -> None:
-        super().__init__(combine, keep)
+        super().__init__(combine)
+        self._keep = keep
         self._elements: dict[int, Partial] = {}
 
     def leaf(self, index: int) -> Partial:

@@ -19,8 +19,8 @@ from sluicegate.reference.program import Partial
 class LogMta(Engine):
     """Every node is its children combined, the first and the last of a level included."""
 
-    def __init__(self, combine: Combine, keep: int | None = None) -> None:
-        super().__init__(combine, keep)
+    def __init__(self, combine: Combine) -> None:
+        super().__init__(combine)
         self._levels: list[dict[int, Partial]] = [{}]
 
     def _top(self) -> int:

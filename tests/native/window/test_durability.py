@@ -254,7 +254,7 @@ def test_missing_and_misshapen_rows_are_refused() -> None:
         sg.Window.rebuild(aggregates, state=state, leaves=[*rows, (0, 0, b"short")], **chosen)
     swapped = [(level, index ^ (index in (changes.head, changes.head + 1)), partial) for level, index, partial in rows]
     if changes.head % 2 == 0:
-        with pytest.raises(errors.SnapshotError, match="ordinal"):
+        with pytest.raises(errors.SnapshotError, match="do not fit together"):
             sg.Window.rebuild(aggregates, state=state, leaves=swapped, **chosen)
     with pytest.raises(IndexError):
         window.leaf(changes.open)

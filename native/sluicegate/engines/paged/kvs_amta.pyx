@@ -6,17 +6,13 @@ sluicegate.engines.amta, so both give the same bits.
 """
 
 cimport cython
-from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcmp
 
 from sluicegate.engines.base cimport Leaves, ask
 from sluicegate.engines.paged.pages cimport LEVELS, Paged
 from sluicegate.partials.kernels cimport Any, combine_by, copy_by, width_of
 from sluicegate.partials.program cimport Program, Slot, combine, copy
-
-from sluicegate.errors import InvariantError
 
 cdef enum:
     KEPT_FROM = 1  # all levels are
@@ -138,14 +134,6 @@ cdef class KvsAmta(Paged):
         if left != NULL:
             take_over(self, any_op, left, right)
         return 0
-
-    # invariants
-
-    cdef int check(self) except -1:
-        self.repair()
-        freshen(self, any_op)
-        self.check_nodes(self.depth, 1)
-        return check_stack(self, any_op)
 
 
 # what the forest asks

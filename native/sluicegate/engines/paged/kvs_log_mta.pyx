@@ -133,10 +133,5 @@ cdef class KvsLogMta(Paged):
             raise self.error
         return 0
 
-    cdef int check(self) except -1:
-        """Each node above the leaves is its children combined; reads every page for each of its levels."""
-        self.repair()
-        return self.check_nodes(self.top + 1 if self.head < self.tail else 0, 0)
-
 
 include "sluicegate/engines/log_tree.pxi"

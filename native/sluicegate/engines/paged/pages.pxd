@@ -49,30 +49,14 @@ cdef class Paged(Engine):
     cdef Slot* blank  # what is given for a leaf that cannot be had
 
     cdef Slot* node(self, int level, int64_t index) noexcept nogil
-    cdef Slot* distant(self, int level, int64_t index) noexcept nogil
     cdef int64_t first(self, int level) noexcept nogil
     cdef int64_t end(self, int level) noexcept nogil
     # the node one level up that appending this one makes; −1: none
     cdef int64_t parent_made_by(self, int level, int64_t index) noexcept nogil
-    cdef Block* take(self) noexcept nogil
-    cdef Block* allocate(self) noexcept nogil
-    cdef void give(self, Block* block) noexcept nogil
-    cdef int reserve(self, int pages) except -1 nogil
-    cdef Block* fetch(self, int tier, int64_t page) noexcept nogil
-    cdef int load(self, int tier, int64_t page, Block* block) noexcept
-    cdef void build(self, int tier, Block* block) noexcept nogil
-    cdef void build_tail(self, int tier) noexcept nogil
     cdef int make_room(self, int64_t index) except -1 nogil
-    cdef int copy_outgoing(self) except -1
     cdef int seal_pages(self) noexcept
-    cdef int finish_interrupted(self) except -1 nogil
-    cdef bytes partials(self, Block* block, int64_t count)
     cdef bint begin_page(self, int tier, int64_t page) noexcept nogil
     cdef void fill(self, int tier, int64_t index) noexcept nogil
     cdef int move_head(self, int64_t head) noexcept nogil
-    cdef int hold_head(self, int tier) noexcept nogil
-    cdef void ask_ahead(self, int tier, int64_t page) noexcept nogil
     cdef int repair(self) except -1 nogil
     cdef void recompute(self) noexcept nogil  # what follows from the pages
-    cdef int check_nodes(self, int levels, int skipped) except -1
-    cdef int check_node(self, int level, int64_t index) except -1

@@ -9,12 +9,12 @@ tier, where the paper stores every level.
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcmp, memcpy, memset
+from libc.string cimport memcpy, memset
 
 from sluicegate.engines.base cimport Engine
 from sluicegate.partials.program cimport Program, Slot, combine, copy
 
-from sluicegate.errors import InvariantError, StoreError
+from sluicegate.errors import StoreError
 
 cdef int64_t FAR = 1LL << 61
 
@@ -26,10 +26,10 @@ cdef class Paged(Engine):
         cdef int t
         cdef Block* block
         for t in range(LEVELS):
-            self.give(self.tier[t].tail)
-            self.give(self.tier[t].before)
-            self.give(self.tier[t].head)
-            self.give(self.tier[t].browsed)
+            give(self, self.tier[t].tail)
+            give(self, self.tier[t].before)
+            give(self, self.tier[t].head)
+            give(self, self.tier[t].browsed)
         while self.idle != NULL:
             block = self.idle
             self.idle = block.next
@@ -68,21 +68,7 @@ cdef class Paged(Engine):
             return tier.head.heap + h * self.p.width
         if tier.before != NULL and tier.before.page == page:
             return tier.before.heap + h * self.p.width
-        return self.distant(level, index)
-
-    cdef Slot* distant(self, int level, int64_t index) noexcept nogil:
-        """A node of any other page: fetched at once; `blank` where the store fails, and the engine is faulted."""
-        cdef int t = self.tier_of[level], bits = self.bits[level]
-        cdef int64_t page = index >> bits
-        cdef Tier* tier = &self.tier[t]
-        if tier.browsed == NULL or tier.browsed.page != page:
-            if self.faulted:
-                return self.blank
-            self.give(tier.browsed)
-            tier.browsed = self.fetch(t, page)
-            if tier.browsed == NULL:
-                return self.blank
-        return tier.browsed.heap + ((1LL << bits) | (index & ((1LL << bits) - 1))) * self.p.width
+        return distant(self, level, index)
 
     cdef inline int64_t first(self, int level) noexcept nogil:
         return self.head >> level
@@ -93,68 +79,8 @@ cdef class Paged(Engine):
     cdef Slot* leaf(self, int64_t index) noexcept nogil:
         return self.node(0, index)
 
-    # blocks of memory
-
-    cdef Block* take(self) noexcept nogil:
-        """A free block; NULL: there is none, and no memory for one."""
-        cdef Block* block = self.idle
-        if block == NULL:
-            return self.allocate()
-        self.idle, self.idle_blocks = block.next, self.idle_blocks - 1
-        return block
-
-    cdef Block* allocate(self) noexcept nogil:
-        cdef size_t slots = (<size_t> 2 << self.shift) * self.p.width
-        cdef Block* block = <Block*> calloc(1, sizeof(Block) + slots * sizeof(Slot))  # unset places are stored, too
-        if block != NULL:
-            block.heap = <Slot*> (block + 1)
-            self.blocks += 1
-        return block
-
-    cdef void give(self, Block* block) noexcept nogil:
-        if block != NULL:
-            block.next, self.idle, self.idle_blocks = self.idle, block, self.idle_blocks + 1
-
     cdef int64_t bytes(self) noexcept nogil:
         return Engine.bytes(self) + self.blocks * ((<int64_t> 2 << self.shift) * self.p.width * <int64_t> sizeof(Slot))
-
-    # from the store
-
-    cdef Block* fetch(self, int tier, int64_t page) noexcept nogil:
-        """A page with its inner nodes; NULL, and faulted, where the store fails."""
-        cdef Block* block = self.take()
-        cdef int failed
-        with gil:
-            failed = self.load(tier, page, block)
-        if failed:
-            self.faulted = True
-            self.failures += 1
-            self.give(block)
-            return NULL
-        self.build(tier, block)
-        return block
-
-    cdef int load(self, int tier, int64_t page, Block* block) noexcept:
-        cdef bytes partials
-        cdef size_t size = (<size_t> self.p.width << self.shift) * sizeof(Slot)
-        try:
-            if block == NULL:
-                raise MemoryError(f"paged engine: no memory for page {page} of level {tier * self.shift}")
-            partials = self.pager.fetch(tier * self.shift, page)
-            if <size_t> len(partials) != size:
-                raise StoreError(f"page {page}: {len(partials)} bytes of partials, expected {size}")
-            memcpy(block.heap + (<int64_t> self.p.width << self.shift), PyBytes_AS_STRING(partials), size)
-            block.page = page
-            return 0
-        except BaseException as error:
-            self.error = error
-            return 1
-
-    cdef void build(self, int tier, Block* block) noexcept nogil:
-        """The inner nodes of a page whose nodes are all there."""
-        cdef int64_t h, width = self.p.width
-        for h in range((1LL << self.shift) - 1, 1, -1):
-            combine(self.p, block.heap + h * width, block.heap + 2 * h * width, block.heap + (2 * h + 1) * width)
 
     # to the store
 
@@ -163,7 +89,7 @@ cdef class Paged(Engine):
         cdef int level = 0, t
         cdef int64_t pair
         if self.faulted or self.interrupted:
-            self.finish_interrupted()
+            finish_interrupted(self)
         self.starts = 0
         while True:
             t = self.tier_of[level]
@@ -178,46 +104,13 @@ cdef class Paged(Engine):
             level += 1
             index = pair
         if self.starts:
-            self.reserve(self.starts)
+            reserve(self, self.starts)
             with gil:
-                self.copy_outgoing()
+                copy_outgoing(self)
         return 0
 
     cdef int64_t parent_made_by(self, int level, int64_t index) noexcept nogil:
         return -1
-
-    cdef int reserve(self, int pages) except -1 nogil:
-        """Have so many blocks free."""
-        cdef Block* block
-        while self.idle_blocks < pages:
-            block = self.allocate()
-            if block == NULL:
-                with gil:
-                    raise MemoryError(f"paged engine: no memory for {pages} pages of {1 << self.shift} partials")
-            self.give(block)
-        return 0
-
-    cdef int copy_outgoing(self) except -1:
-        """Copy the pages that the next leaf completes, and wait until the store can take them."""
-        cdef int k, t
-        cdef Block* whole
-        cdef list pages = []
-        for k in range(self.starts):
-            t = self.start_tier[k]
-            whole = self.tier[t].tail
-            if whole == NULL or whole.page + 1 != self.start_page[k]:
-                continue  # the first page of its tier, or one whose nodes had all left
-            if (whole.page + 1) << self.shift > self.first(t * self.shift):
-                pages.append((t * self.shift, whole.page, self.partials(whole, 1LL << self.shift)))
-        if pages:
-            self.pager.admit(len(pages))
-        self.outgoing, self.leaving = pages, len(pages)
-        return 0
-
-    cdef bytes partials(self, Block* block, int64_t count):
-        return PyBytes_FromStringAndSize(
-            <const char*> (block.heap + (<int64_t> self.p.width << self.shift)), count * self.p.width * sizeof(Slot)
-        )
 
     cdef int seal_pages(self) noexcept:
         """Queue the pages that were announced. What interrupts that is raised by the next insertion."""
@@ -229,29 +122,19 @@ cdef class Paged(Engine):
             self.interruption, self.interrupted = error, True
         return 0
 
-    cdef int finish_interrupted(self) except -1 nogil:
-        """Before anything changes: repair what failed, finish what was interrupted, raise what interrupted it."""
-        with gil:
-            interruption, self.interruption, self.interrupted = self.interruption, None, False
-            if self.leaving:
-                self.seal_pages()
-            if interruption is not None:
-                raise interruption
-        return self.repair()
-
     cdef bint begin_page(self, int tier, int64_t page) noexcept nogil:
         """Whether this is a new page; then it is now the newest of its tier. `make_room` has seen to the memory."""
         cdef Tier* at = &self.tier[tier]
         cdef Block* block
         if at.tail != NULL and at.tail.page == page:
             return False
-        block = self.take()
+        block = take(self)
         block.page = page
         if at.before != NULL and at.before.page == self.first(tier * self.shift) >> self.shift:
-            self.give(at.head)
+            give(self, at.head)
             at.head = at.before
         else:
-            self.give(at.before)
+            give(self, at.before)
         at.before, at.tail = at.tail, block
         return True
 
@@ -273,46 +156,16 @@ cdef class Paged(Engine):
         while t * self.shift < LEVELS and self.tier[t].tail != NULL:
             level = t * self.shift
             before, page = old >> level >> self.shift, head >> level >> self.shift
-            if before != page and self.hold_head(t) < 0:
+            if before != page and hold_head(self, t) < 0:
                 return -1
             if (head >> level) - (page << self.shift) >= half and (
                 before != page or (old >> level) - (page << self.shift) < half
             ):
-                self.ask_ahead(t, page + 1)
+                ask_ahead(self, t, page + 1)
             if old >> level == head >> level:
                 return 0
             t += 1
         return 0
-
-    cdef int hold_head(self, int tier) noexcept nogil:
-        """Have the page of a tier's oldest node in memory, where it has one."""
-        cdef Tier* at = &self.tier[tier]
-        cdef int level = tier * self.shift
-        cdef int64_t page = self.first(level) >> self.shift
-        if at.head != NULL and at.head.page == page:
-            return 0
-        self.give(at.head)
-        at.head = NULL
-        if self.first(level) >= self.end(level) or at.tail.page == page:
-            return 0
-        if at.before != NULL and at.before.page == page:
-            return 0
-        if at.browsed != NULL and at.browsed.page == page:
-            at.head, at.browsed = at.browsed, NULL
-            return 0
-        at.head = self.fetch(tier, page)
-        return 0 if at.head != NULL else -1
-
-    cdef void ask_ahead(self, int tier, int64_t page) noexcept nogil:
-        """Let the store's thread fetch what comes next at the head, where that is not in memory anyway."""
-        cdef Tier* at = &self.tier[tier]
-        if page >= at.tail.page or (at.before != NULL and at.before.page == page):
-            return
-        with gil:
-            try:
-                self.pager.want(tier * self.shift, page, at.tail.page)
-            except BaseException as error:
-                self.interruption, self.interrupted = error, True
 
     # after a failure
 
@@ -328,7 +181,7 @@ cdef class Paged(Engine):
         for k in range(2 * self.p.width):
             self.blank[k].i = FAR
         while t * self.shift < LEVELS and self.tier[t].tail != NULL and not self.faulted:
-            self.hold_head(t)
+            hold_head(self, t)
             t += 1
         if self.lost and not self.faulted:
             self.recompute()
@@ -357,7 +210,7 @@ cdef class Paged(Engine):
             count = max(self.end(level) - begin, 0)
             if count > 1LL << self.shift:  # all of them have left before they would have been made
                 begin, count = self.end(level), 0
-            found.append((begin, self.partials(tail, count)))
+            found.append((begin, partials(self, tail, count)))
             t += 1
         return found
 
@@ -370,8 +223,8 @@ cdef class Paged(Engine):
         for t, (begin, partials) in enumerate(levels):
             if not partials:
                 continue
-            self.reserve(1)
-            block = self.take()
+            reserve(self, 1)
+            block = take(self)
             block.page = begin >> self.shift
             memset(block.heap, 0, (<size_t> 2 << self.shift) * self.p.width * sizeof(Slot))
             memcpy(block.heap + (<int64_t> self.p.width << self.shift), PyBytes_AS_STRING(partials), len(partials))
@@ -389,45 +242,190 @@ cdef class Paged(Engine):
         cdef int64_t page
         while t * self.shift < LEVELS and self.tier[t].tail != NULL:
             page = self.tier[t].tail.page
-            self.build_tail(t)
+            build_tail(self, t)
             if self.first(t * self.shift) < page << self.shift:
-                self.tier[t].before = self.fetch(t, page - 1)
-            self.hold_head(t)
+                self.tier[t].before = fetch(self, t, page - 1)
+            hold_head(self, t)
             if self.faulted:
                 raise self.error
             t += 1
 
-    cdef void build_tail(self, int tier) noexcept nogil:
-        """The inner nodes that are there of a page that is not whole."""
-        cdef int level
-        cdef int64_t index, page = self.tier[tier].tail.page
-        cdef Slot* node
-        for level in range(tier * self.shift + 1, min((tier + 1) * self.shift, LEVELS)):
-            for index in range(page << self.bits[level], min((page + 1) << self.bits[level], self.end(level - 1) >> 1)):
-                node = self.node(level - 1, 2 * index)
-                combine(self.p, self.node(level, index), node, node + self.p.width)
-
-    # invariants
-
-    cdef int check_nodes(self, int levels, int skipped) except -1:
-        """Compare every node below so many levels, but for so many of the oldest of each, with its children. O(n)."""
-        cdef int level
-        cdef int64_t index
-        for level in range(1, levels):
-            for index in range(self.first(level) + skipped, self.end(level)):
-                self.check_node(level, index)
-        return 0
-
-    cdef int check_node(self, int level, int64_t index) except -1:
-        """A node is those of its children combined that are in the window."""
-        cdef int64_t child = max(2 * index, self.first(level - 1))
-        cdef Slot* node = self.node(level - 1, child)
-        copy(self.p, self.spare, node)
-        if child < min(2 * index + 1, self.end(level - 1) - 1):
-            combine(self.p, self.spare, node, node + self.p.width)
-        node = self.node(level, index)
+    cdef int verify(self) except -1:
+        self.repair()
+        Engine.verify(self)
         if self.faulted:
-            raise self.error  # either of them: what could not be read is blank
-        if memcmp(self.spare, node, self.p.width * sizeof(Slot)) != 0:
-            raise InvariantError(f"{type(self).__name__}: node {index} of level {level} is not its children combined")
+            raise self.error
         return 0
+
+
+# nodes and blocks of memory
+
+cdef Slot* distant(Paged self, int level, int64_t index) noexcept nogil:
+    """A node of any other page: fetched at once; `blank` where the store fails, and the engine is faulted."""
+    cdef int t = self.tier_of[level], bits = self.bits[level]
+    cdef int64_t page = index >> bits
+    cdef Tier* tier = &self.tier[t]
+    if tier.browsed == NULL or tier.browsed.page != page:
+        if self.faulted:
+            return self.blank
+        give(self, tier.browsed)
+        tier.browsed = fetch(self, t, page)
+        if tier.browsed == NULL:
+            return self.blank
+    return tier.browsed.heap + ((1LL << bits) | (index & ((1LL << bits) - 1))) * self.p.width
+
+
+cdef Block* take(Paged self) noexcept nogil:
+    """A free block; NULL: there is none, and no memory for one."""
+    cdef Block* block = self.idle
+    if block == NULL:
+        return allocate(self)
+    self.idle, self.idle_blocks = block.next, self.idle_blocks - 1
+    return block
+
+
+cdef Block* allocate(Paged self) noexcept nogil:
+    cdef size_t slots = (<size_t> 2 << self.shift) * self.p.width
+    cdef Block* block = <Block*> calloc(1, sizeof(Block) + slots * sizeof(Slot))  # unset places are stored, too
+    if block != NULL:
+        block.heap = <Slot*> (block + 1)
+        self.blocks += 1
+    return block
+
+
+cdef void give(Paged self, Block* block) noexcept nogil:
+    if block != NULL:
+        block.next, self.idle, self.idle_blocks = self.idle, block, self.idle_blocks + 1
+
+
+cdef int reserve(Paged self, int pages) except -1 nogil:
+    """Have so many blocks free."""
+    cdef Block* block
+    while self.idle_blocks < pages:
+        block = allocate(self)
+        if block == NULL:
+            with gil:
+                raise MemoryError(f"paged engine: no memory for {pages} pages of {1 << self.shift} partials")
+        give(self, block)
+    return 0
+
+
+# from the store and to it
+
+cdef Block* fetch(Paged self, int tier, int64_t page) noexcept nogil:
+    """A page with its inner nodes; NULL, and faulted, where the store fails."""
+    cdef Block* block = take(self)
+    cdef int failed
+    with gil:
+        failed = load(self, tier, page, block)
+    if failed:
+        self.faulted = True
+        self.failures += 1
+        give(self, block)
+        return NULL
+    build(self, tier, block)
+    return block
+
+
+cdef int load(Paged self, int tier, int64_t page, Block* block) noexcept:
+    cdef bytes partials
+    cdef size_t size = (<size_t> self.p.width << self.shift) * sizeof(Slot)
+    try:
+        if block == NULL:
+            raise MemoryError(f"paged engine: no memory for page {page} of level {tier * self.shift}")
+        partials = self.pager.fetch(tier * self.shift, page)
+        if <size_t> len(partials) != size:
+            raise StoreError(f"page {page}: {len(partials)} bytes of partials, expected {size}")
+        memcpy(block.heap + (<int64_t> self.p.width << self.shift), PyBytes_AS_STRING(partials), size)
+        block.page = page
+        return 0
+    except BaseException as error:
+        self.error = error
+        return 1
+
+
+cdef void build(Paged self, int tier, Block* block) noexcept nogil:
+    """The inner nodes of a page whose nodes are all there."""
+    cdef int64_t h, width = self.p.width
+    for h in range((1LL << self.shift) - 1, 1, -1):
+        combine(self.p, block.heap + h * width, block.heap + 2 * h * width, block.heap + (2 * h + 1) * width)
+
+
+cdef void build_tail(Paged self, int tier) noexcept nogil:
+    """The inner nodes that are there of a page that is not whole."""
+    cdef int level
+    cdef int64_t index, page = self.tier[tier].tail.page
+    cdef Slot* node
+    for level in range(tier * self.shift + 1, min((tier + 1) * self.shift, LEVELS)):
+        for index in range(page << self.bits[level], min((page + 1) << self.bits[level], self.end(level - 1) >> 1)):
+            node = self.node(level - 1, 2 * index)
+            combine(self.p, self.node(level, index), node, node + self.p.width)
+
+
+cdef int copy_outgoing(Paged self) except -1:
+    """Copy the pages that the next leaf completes, and wait until the store can take them."""
+    cdef int k, t
+    cdef Block* whole
+    cdef list pages = []
+    for k in range(self.starts):
+        t = self.start_tier[k]
+        whole = self.tier[t].tail
+        if whole == NULL or whole.page + 1 != self.start_page[k]:
+            continue  # the first page of its tier, or one whose nodes had all left
+        if (whole.page + 1) << self.shift > self.first(t * self.shift):
+            pages.append((t * self.shift, whole.page, partials(self, whole, 1LL << self.shift)))
+    if pages:
+        self.pager.admit(len(pages))
+    self.outgoing, self.leaving = pages, len(pages)
+    return 0
+
+
+cdef int finish_interrupted(Paged self) except -1 nogil:
+    """Before anything changes: repair what failed, finish what was interrupted, raise what interrupted it."""
+    with gil:
+        interruption, self.interruption, self.interrupted = self.interruption, None, False
+        if self.leaving:
+            self.seal_pages()
+        if interruption is not None:
+            raise interruption
+    return self.repair()
+
+
+# at the head
+
+cdef int hold_head(Paged self, int tier) noexcept nogil:
+    """Have the page of a tier's oldest node in memory, where it has one."""
+    cdef Tier* at = &self.tier[tier]
+    cdef int level = tier * self.shift
+    cdef int64_t page = self.first(level) >> self.shift
+    if at.head != NULL and at.head.page == page:
+        return 0
+    give(self, at.head)
+    at.head = NULL
+    if self.first(level) >= self.end(level) or at.tail.page == page:
+        return 0
+    if at.before != NULL and at.before.page == page:
+        return 0
+    if at.browsed != NULL and at.browsed.page == page:
+        at.head, at.browsed = at.browsed, NULL
+        return 0
+    at.head = fetch(self, tier, page)
+    return 0 if at.head != NULL else -1
+
+
+cdef void ask_ahead(Paged self, int tier, int64_t page) noexcept nogil:
+    """Let the store's thread fetch what comes next at the head, where that is not in memory anyway."""
+    cdef Tier* at = &self.tier[tier]
+    if page >= at.tail.page or (at.before != NULL and at.before.page == page):
+        return
+    with gil:
+        try:
+            self.pager.want(tier * self.shift, page, at.tail.page)
+        except BaseException as error:
+            self.interruption, self.interrupted = error, True
+
+
+cdef bytes partials(Paged self, Block* block, int64_t count):
+    return PyBytes_FromStringAndSize(
+        <const char*> (block.heap + (<int64_t> self.p.width << self.shift)), count * self.p.width * sizeof(Slot)
+    )

@@ -1,132 +1,181 @@
-"""The De-Amortized Banker's Aggregator in compiled code.
+"""DABA and DABA Lite, the De-Amortized Banker's Aggregator, in compiled code.
 
-Fact card: FIFO; associative operation; O(1) worst case: at most 1 combine a query, 4 an insert, 3 an eviction;
-2n partials in one chunked queue. Source: paper DABA, Figures 8 to 10, Theorems 4.2 and 4.3. The readable twin is
-tests/native/twins/daba.py.
+Fact card: FIFO; associative operation; O(1) worst case: at most 1 combine a query, 3 an insert, 2 an eviction (the
+paper's bounds are 1, 4, 3); n + 2 partials in chunks, and beside them the leaves, or what of them is asked for.
+Source: paper DABA, Figures 8 to 10, Theorems 4.2 and 4.3, where each element keeps its leaf and its aggregate. Here an
+element is one of both, by its sublist, and two sums stand beside them: of R and A together, which the reversal adds to
+L, and of B. The readable twin is tests/native/twins/daba_lite.py.
 
-DABA: pointers F (head) ≤ L ≤ R ≤ A ≤ B ≤ E (tail) cut one queue of leaves and aggregates into sublists.
+DABA: pointers F (head) ≤ L ≤ R ≤ A ≤ B ≤ E (tail) cut one queue of partials into sublists.
 
-The aggregate of p holds leaves p … B − 1 for p in F … L − 1, p … R − 1 in L … R − 1, R … p in R … A − 1, p … B − 1 in
-A … B − 1, B … p in B … E − 1.
+Elements of R … A − 1 and B … E − 1 are leaves, the others sums: p … B − 1 for p in F … L − 1 and A … B − 1, p … R − 1
+for p in L … R − 1.
 """
 
 cimport cython
 from libc.stdint cimport int64_t
+from libc.stdlib cimport calloc, free
 
-from sluicegate.partials.program cimport Program, Slot, combine, copy
-from sluicegate.engines.queued cimport Queued, check_sizes, drop_before
+from sluicegate.engines.base cimport Engine
+from sluicegate.engines.queues.lite cimport Lite, drop_evicted, make_room_for
+from sluicegate.memory.chunks cimport at
+from sluicegate.partials.kernels cimport (
+    ADD, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, width_of,
+)
+from sluicegate.partials.program cimport Program, Slot, combine
+
+cdef Any any_op
+cdef Add add_op
+cdef Least least_op
+cdef Greatest greatest_op
+cdef Merge merge_op
 
 
 @cython.final
-cdef class Daba(Queued):
-    """An element is a leaf and its aggregate."""
+cdef class Daba(Lite):
+    """An element is a leaf or an aggregate, by its sublist. DABA Lite is the same engine, asked for no whole leaves."""
 
     cdef int64_t l
     cdef int64_t r
     cdef int64_t a
     cdef int64_t b
+    cdef bint has_b
+    cdef Slot* sum_b  # of B … E − 1, where has_b
+    cdef Slot* sum_ra  # of R … B − 1 while L is not empty
+
+    def __dealloc__(self):
+        free(self.sum_b)
+        free(self.sum_ra)
 
     cdef int setup(self, Program* p, int64_t limit) except -1:
-        Queued.setup(self, p, limit)
+        Lite.setup(self, p, limit)
+        self.slide_by = slide
         self.l = self.r = self.a = self.b = 0
-        return self.lay_out(2, limit)
-
-    cdef inline Slot* agg(self, int64_t index) noexcept nogil:
-        return self.leaf(index) + self.p.width
+        self.has_b = False
+        self.sum_b, self.sum_ra = <Slot*> calloc(p.width, sizeof(Slot)), <Slot*> calloc(p.width, sizeof(Slot))
+        if self.sum_b == NULL or self.sum_ra == NULL:
+            raise MemoryError(f"daba: no memory for 2 partials of {p.width} slots")
+        return 0
 
     cdef int push(self, const Slot* leaf) except -1 nogil:
         """Push on the back list, then one step of the reversal."""
-        self.make_room()
-        copy(self.p, self.leaf(self.tail), leaf)
-        if self.b < self.tail:
-            combine(self.p, self.agg(self.tail), self.agg(self.tail - 1), leaf)
-        else:
-            copy(self.p, self.agg(self.tail), leaf)
-        self.tail += 1
-        self.fixup()
+        slide_by(self, any_op, leaf, self.head, NULL)
         return 0
 
     cdef void pop(self) noexcept nogil:
         """Pop from the front list, then one step of the reversal."""
-        if self.head == self.tail:
-            return
-        self.head += 1
-        drop_before(&self.pool, &self.queue, self.head)
-        self.fixup()
-
-    cdef inline void fixup(self) noexcept nogil:
-        if self.head == self.b:  # singleton, or empty
-            self.l = self.r = self.a = self.b = self.tail
-            return
-        if self.l == self.b:  # flip
-            self.l, self.a, self.b = self.head, self.tail, self.tail
-        if self.l == self.r:  # shift
-            self.l += 1
-            self.r += 1
-            self.a += 1
-        else:
-            self.shrink()
-
-    cdef void shrink(self) noexcept nogil:
-        """Move the first of L to the front, and the last of R to A."""
-        cdef Slot* front = self.agg(self.l)
-        self.reach(front, front)
-        self.l += 1
-        self.a -= 1
-        if self.a + 1 < self.b:
-            combine(self.p, self.agg(self.a), self.leaf(self.a), self.agg(self.a + 1))
-        else:
-            copy(self.p, self.agg(self.a), self.leaf(self.a))
-
-    cdef void reach(self, Slot* out, const Slot* front) noexcept nogil:
-        """An aggregate of L, which ends before R, taken on over R and A to B; R is as long as L, so not empty."""
-        cdef Slot* beyond = self.spare + 2 * self.p.width
-        if self.a < self.b:
-            combine(self.p, beyond, self.agg(self.a - 1), self.agg(self.a))
-            combine(self.p, out, front, beyond)
-        else:
-            combine(self.p, out, front, self.agg(self.a - 1))
+        if self.head < self.tail:
+            evict_to(self, any_op, self.head + 1)
 
     cdef const Slot* total(self) noexcept nogil:
         if self.head == self.tail:
             return NULL
         if self.head == self.b:
-            return self.agg(self.tail - 1)
-        return self.with_back(self.agg(self.head), self.spare)
+            return self.sum_b
+        return self.with_back(self.element(self.head), self.spare)
 
     cdef const Slot* rest(self) noexcept nogil:
         """The total from the next element on, which may be the first of sublist L."""
         cdef int64_t after = self.head + 1
         cdef Slot* out = self.spare + self.p.width
         if after >= self.b:
-            return self.agg(self.tail - 1) if self.b < self.tail else NULL
+            return self.sum_b if self.has_b else NULL
         if after == self.l and self.l < self.r:
-            self.reach(out, self.agg(after))
+            combine(self.p, out, self.element(after), self.sum_ra)
             return self.with_back(out, out)
-        return self.with_back(self.agg(after), out)
+        return self.with_back(self.element(after), out)
 
     cdef inline const Slot* with_back(self, const Slot* front, Slot* out) noexcept nogil:
-        if self.b == self.tail:
+        if not self.has_b:
             return front
-        combine(self.p, out, front, self.agg(self.tail - 1))
+        combine(self.p, out, front, self.sum_b)
         return out
 
     cdef int begin(self, int64_t head) except -1:
         self.l = self.r = self.a = self.b = head
-        return Queued.begin(self, head)
+        self.has_b = False
+        return Lite.begin(self, head)
 
-    cdef int check(self) except -1:
-        """The size invariants (Lemma 4.1), and the aggregates that are folds of their neighbours."""
-        cdef int64_t index
-        check_sizes(self, self.l, self.r, self.a, self.b)
-        for index in range(self.r + 1, self.a):
-            self.check_aggregate(index, self.agg(index - 1), self.leaf(index))
-        for index in range(self.b + 1, self.tail):
-            self.check_aggregate(index, self.agg(index - 1), self.leaf(index))
-        for index in range(self.a, self.b - 1):
-            self.check_aggregate(index, self.leaf(index), self.agg(index + 1))
+
+# the operator known at compile time
+
+cdef inline void add_to_back(Daba self, Op op, const Slot* leaf) noexcept nogil:
+    if self.has_b:
+        combine_by(op, self.p, self.sum_b, self.sum_b, leaf)
+    else:
+        copy_by(op, self.p, self.sum_b, leaf)
+        self.has_b = True
+
+
+cdef inline void fixup(Daba self, Op op) noexcept nogil:
+    """One step of the reversal, after an insertion or an eviction."""
+    cdef Slot* swapped = self.sum_ra
+    if self.head == self.b:  # singleton, or empty
+        self.l = self.r = self.a = self.b = self.tail
+        self.has_b = False
+        return
+    if self.l == self.b:  # flip
+        self.l, self.a, self.b = self.head, self.tail, self.tail
+        self.sum_ra, self.sum_b = self.sum_b, swapped
+        self.has_b = False
+    if self.l == self.r:  # shift
+        self.l += 1
+        self.r += 1
+        self.a += 1
+    else:
+        shrink(self, op)
+
+
+cdef inline void evict_to(Daba self, Op op, int64_t head) noexcept nogil:
+    while self.head < head:
+        self.head += 1
+        fixup(self, op)
+    drop_evicted(self)
+
+
+cdef inline void shrink(Daba self, Op op) noexcept nogil:
+    """Move the first of L to the front, and the last of R to A."""
+    cdef int w = width_of(op, self.p)
+    cdef Slot* element = at(&self.queue, w, self.l)
+    combine_by(op, self.p, element, element, self.sum_ra)
+    self.l += 1
+    self.a -= 1
+    if self.a + 1 < self.b:
+        element = at(&self.queue, w, self.a)
+        combine_by(op, self.p, element, element, at(&self.queue, w, self.a + 1))
+
+
+cdef int slide(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    cdef int kernel = (<Daba> self).kernel
+    if kernel == ADD:
+        return slide_by(<Daba> self, add_op, leaf, head, out)
+    if kernel == GREATEST:
+        return slide_by(<Daba> self, greatest_op, leaf, head, out)
+    if kernel == LEAST:
+        return slide_by(<Daba> self, least_op, leaf, head, out)
+    if kernel == MERGE:
+        return slide_by(<Daba> self, merge_op, leaf, head, out)
+    return slide_by(<Daba> self, any_op, leaf, head, out)
+
+
+cdef inline int slide_by(Daba self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    """push, pop_to and total."""
+    cdef int w = width_of(op, self.p)
+    make_room_for(self, leaf)
+    copy_by(op, self.p, at(&self.queue, w, self.tail), leaf)
+    self.tail += 1
+    add_to_back(self, op, leaf)
+    fixup(self, op)
+    if self.head < head:
+        evict_to(self, op, head)
+    if self.head == self.tail:
         return 0
-
-    cdef int check_aggregate(self, int64_t index, const Slot* first, const Slot* second) except -1:
-        combine(self.p, self.spare, first, second)
-        return self.insist(self.same(self.spare, self.agg(index)), f"aggregate {index}")
+    if out == NULL:
+        return 1
+    if self.head == self.b:
+        copy_by(op, self.p, out, self.sum_b)
+    elif self.has_b:
+        combine_by(op, self.p, out, at(&self.queue, w, self.head), self.sum_b)
+    else:
+        copy_by(op, self.p, out, at(&self.queue, w, self.head))
+    return 1

@@ -7,7 +7,6 @@ invalid.
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
-from sluicegate.engines.base cimport Slide
 from sluicegate.memory.chunks cimport Pool, Queue, at, has_room
 from sluicegate.partials.program cimport Slot
 from sluicegate.engines.queued cimport Queued, drop_before
@@ -19,7 +18,6 @@ cdef class Lite(Queued):
     cdef Pool kept_pool
     cdef Queue kept_leaves
 
-    cdef Slide slide_of(self) noexcept  # with the operator in the code
     cdef Slot* element(self, int64_t index) noexcept nogil
     cdef int reserve_kept(self) except -1 nogil
 

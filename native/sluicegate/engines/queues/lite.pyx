@@ -2,9 +2,7 @@
 
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free
-from libc.string cimport memset
 
-from sluicegate.engines.base cimport Slide, slide_any
 from sluicegate.memory.chunks cimport Pool, Queue, at, clear, held, release, reserve, ring_bytes, shape
 from sluicegate.partials.kernels cimport kernel_of
 from sluicegate.partials.program cimport Program, Slot
@@ -22,17 +20,12 @@ cdef class Lite(Queued):
     cdef int setup(self, Program* p, int64_t limit) except -1:
         Queued.setup(self, p, limit)
         self.kernel = kernel_of(p)
-        memset(&self.kept_pool, 0, sizeof(Pool))
-        memset(&self.kept_leaves, 0, sizeof(Queue))
         return self.keep(p.width)
 
     cdef int keep(self, int slots) except -1:
-        self.kept, self.slide_by = slots, self.slide_of()
+        self.kept = slots
         shape(&self.kept_pool, max(slots, 1))
         return 0
-
-    cdef Slide slide_of(self) noexcept:
-        return slide_any
 
     cdef inline Slot* element(self, int64_t index) noexcept nogil:
         return at(&self.queue, self.stride, index)

@@ -1,25 +1,150 @@
-"""Two-Stacks in compiled code: a front and a back stack, flipped when the front is empty.
+"""Two-Stacks and Two-Stacks Lite in compiled code: a front and a back stack, flipped when the front is empty.
 
 Fact card: FIFO; associative operation; insert, eviction and query O(1) amortised, an eviction O(n) where it flips;
-2n partials in chunks. Source: paper DABA, Figure 1. The readable twin is tests/native/twins/two_stacks.py.
+n + 1 partials in chunks, and beside them the leaves, or what of them is asked for. Source: paper DABA, Figure 1, with
+the leaf of a front element given up for its aggregate. The readable twins are tests/native/twins/two_stacks.py and
+two_stacks_lite.py.
+
+Elements head … split − 1 are the front, each the partial up to split; the others are leaves.
 """
 
 cimport cython
-from libc.stdint cimport int64_t
 
-from sluicegate.engines.queues.two_stacks_lite cimport TwoStacksLite
-from sluicegate.partials.program cimport combine
+from libc.stdint cimport int64_t
+from libc.stdlib cimport calloc, free
+
+from sluicegate.engines.base cimport Engine
+from sluicegate.engines.queues.lite cimport Lite, drop_evicted, make_room_for
+from sluicegate.memory.chunks cimport at
+from sluicegate.partials.kernels cimport (
+    ADD, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, width_of,
+)
+from sluicegate.partials.program cimport Program, Slot, combine
+
+cdef enum:
+    HELD = 3  # slots of a partial that has an operator of its own
+
+cdef Any any_op
+cdef Add add_op
+cdef Least least_op
+cdef Greatest greatest_op
+cdef Merge merge_op
 
 
 @cython.final
-cdef class TwoStacks(TwoStacksLite):
-    """Two-Stacks Lite that keeps every leaf beside its partial; `keep` is called with all slots."""
+cdef class TwoStacks(Lite):
+    """Both stacks in one queue of partials. Two-Stacks Lite is the same engine, asked for no whole leaves."""
 
-    cdef int check(self) except -1:
-        """The front is folded from its end, the back from its beginning."""
-        cdef int64_t index
-        TwoStacksLite.check(self)
-        for index in range(self.head, self.split - 1 if self.head < self.tail else self.head):
-            combine(self.p, self.spare, self.leaf(index), self.element(index + 1))
-            self.insist(self.same(self.spare, self.element(index)), f"front aggregate {index} is not what is below it")
+    cdef int64_t split
+    cdef bint has_back
+    cdef Slot* back  # the partial of leaves split … tail − 1
+
+    def __dealloc__(self):
+        free(self.back)
+
+    cdef int setup(self, Program* p, int64_t limit) except -1:
+        Lite.setup(self, p, limit)
+        self.slide_by = slide
+        self.split, self.has_back = 0, False
+        self.back = <Slot*> calloc(p.width, sizeof(Slot))
+        if self.back == NULL:
+            raise MemoryError(f"two_stacks: no memory for a partial of {p.width} slots")
         return 0
+
+    cdef int push(self, const Slot* leaf) except -1 nogil:
+        """Push on the back; into an empty window, on the front."""
+        slide_by(self, any_op, leaf, self.head, NULL)
+        return 0
+
+    cdef void pop(self) noexcept nogil:
+        """Pop from the front, and flip where it is empty."""
+        if self.head < self.tail:
+            evict_to(self, any_op, self.head + 1)
+
+    cdef const Slot* total(self) noexcept nogil:
+        return NULL if self.head == self.tail else self.with_back(self.element(self.head), self.spare)
+
+    cdef const Slot* rest(self) noexcept nogil:
+        if self.head + 1 < self.split and self.head < self.tail:
+            return self.with_back(self.element(self.head + 1), self.spare + self.p.width)
+        return self.back if self.has_back else NULL
+
+    cdef const Slot* with_back(self, const Slot* front, Slot* out) noexcept nogil:
+        if not self.has_back:
+            return front
+        combine(self.p, out, front, self.back)
+        return out
+
+    cdef int begin(self, int64_t head) except -1:
+        self.has_back = False
+        return Lite.begin(self, head)
+
+
+# the operator known at compile time
+
+cdef inline void flip(TwoStacks self, Op op) noexcept nogil:
+    """Turn the back's leaves into partials up to its end, newest first."""
+    cdef int w = width_of(op, self.p)
+    cdef int64_t index = self.tail - 2, first = max(self.split, self.head), n, j
+    cdef Slot* after = at(&self.queue, w, self.tail - 1)
+    cdef Slot* element
+    while index >= first:
+        element = at(&self.queue, w, index)
+        n = min(index - first, index & ((<int64_t> 1 << self.queue.shift) - 1)) + 1  # of its chunk
+        for j in range(n):
+            combine_by(op, self.p, element, element, after)
+            after, element = element, element - w
+        index -= n
+    self.split, self.has_back = self.tail, False
+
+
+cdef inline void evict_to(TwoStacks self, Op op, int64_t head) noexcept nogil:
+    self.head = head
+    if head >= self.split:
+        if self.split < self.tail:
+            flip(self, op)
+        self.has_back = False
+    drop_evicted(self)
+
+
+cdef int slide(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    cdef int kernel = (<TwoStacks> self).kernel
+    if kernel == ADD:
+        return slide_by(<TwoStacks> self, add_op, leaf, head, out)
+    if kernel == GREATEST:
+        return slide_by(<TwoStacks> self, greatest_op, leaf, head, out)
+    if kernel == LEAST:
+        return slide_by(<TwoStacks> self, least_op, leaf, head, out)
+    if kernel == MERGE:
+        return slide_by(<TwoStacks> self, merge_op, leaf, head, out)
+    return slide_by(<TwoStacks> self, any_op, leaf, head, out)
+
+
+cdef inline int slide_by(TwoStacks self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    """push, pop_to and total."""
+    cdef int w = width_of(op, self.p)
+    cdef Slot held[HELD]
+    cdef Slot* back = self.back if Op is Any else held
+    make_room_for(self, leaf)
+    copy_by(op, self.p, at(&self.queue, w, self.tail), leaf)
+    if self.has_back:
+        combine_by(op, self.p, back, self.back, leaf)
+    else:
+        copy_by(op, self.p, back, leaf)
+        if self.head < self.tail:
+            self.has_back = True
+        else:
+            self.split = self.tail + 1
+    if Op is not Any:
+        copy_by(op, self.p, self.back, back)
+    self.tail += 1
+    if head > self.head:
+        evict_to(self, op, head)
+    if head == self.tail:
+        return 0
+    if out != NULL:
+        if self.has_back:
+            combine_by(op, self.p, out, at(&self.queue, w, head), back)
+        else:
+            copy_by(op, self.p, out, at(&self.queue, w, head))
+    return 1

@@ -60,14 +60,7 @@ cdef class Pairs(Engine):
     # merges the pair that adds least; OLDEST | NEWEST where it holds one of them; needs two buckets
     cdef int merge(self) noexcept nogil
     cdef bint wants(self, const Slot* leaf) noexcept nogil  # `leaf` and the newest are that pair: join it; needs two
-    cdef Node* least(self) noexcept nogil
     cdef void pop_newest(self) noexcept nogil  # the one before it is open again
     cdef int take_state(self, int64_t index) noexcept nogil  # GIVEN, FRESH or TOOK; GIVEN from now on
-    cdef Node* find(self, int64_t index) noexcept nogil
-    cdef size_t record(self) noexcept nogil
     cdef Slot* partial(self, Node* node) noexcept nogil
     cdef Slot* all(self, Node* node) noexcept nogil
-    cdef Node* take(self) noexcept nogil
-    cdef void give(self, Node* node) noexcept nogil
-    cdef void unlink(self, Node* node) noexcept nogil
-    cdef const Slot* closed_rest(self) noexcept nogil

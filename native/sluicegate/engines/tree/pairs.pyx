@@ -10,7 +10,6 @@ cimport cython
 from libc.math cimport INFINITY
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcmp
 
 from sluicegate.engines.base cimport Engine
 from sluicegate.partials.program cimport H_COUNT, H_O_FIRST, Program, Slot, combine, copy
@@ -18,13 +17,10 @@ from sluicegate.engines.tree.widths cimport Term, beyond, extreme, further, is_e
 
 import struct
 
-from sluicegate.errors import InvariantError
-
 cdef enum:
     S_REST = 1  # places of `spare`: total is at 0
     S_CLOSED = 2  # the closed buckets but the oldest
     S_PAIR = 3
-    S_CHECK = 4
 
 _head = struct.Struct("<3q")
 
@@ -67,9 +63,6 @@ cdef class Pairs(Engine):
 
     # nodes
 
-    cdef inline size_t record(self) noexcept nogil:
-        return sizeof(Node) + 2 * self.p.width * sizeof(Slot)
-
     cdef inline Slot* partial(self, Node* node) noexcept nogil:
         return <Slot*> (node + 1)
 
@@ -77,37 +70,15 @@ cdef class Pairs(Engine):
         """The partial of a node's subtree."""
         return <Slot*> (node + 1) + self.p.width
 
-    cdef Node* take(self) noexcept nogil:
-        cdef Node* node
-        cdef void** chunk
-        cdef int64_t i
-        if self.free == NULL:
-            chunk = <void**> malloc(sizeof(Slot) + self.a_chunk * self.record())
-            if chunk == NULL:
-                return NULL
-            chunk[0] = <void*> self.chunk
-            self.chunk, self.chunks = chunk, self.chunks + 1
-            for i in range(self.a_chunk):
-                self.give(<Node*> (<char*> chunk + sizeof(Slot) + i * self.record()))
-        node = self.free
-        self.free = node.after
-        node.left = node.right = node.up = node.before = node.after = node.cheapest = NULL
-        node.paired, node.state, node.look = False, FRESH, self.look
-        return node
-
-    cdef inline void give(self, Node* node) noexcept nogil:
-        node.after = self.free
-        self.free = node
-
     cdef int64_t bytes(self) noexcept nogil:
-        cdef int64_t chunk = sizeof(Slot) + self.a_chunk * self.record()
+        cdef int64_t chunk = sizeof(Slot) + self.a_chunk * record(self)
         return Engine.bytes(self) + self.chunks * chunk + self.m * <int64_t> (sizeof(Term) + 5 * sizeof(double))
 
     # the contract
 
     cdef int push(self, const Slot* leaf) except -1 nogil:
         """Append a bucket; the one before it is closed now."""
-        cdef Node* node = self.take()
+        cdef Node* node = take(self)
         cdef Node* last = self.newest
         if node == NULL:
             with gil:
@@ -129,21 +100,21 @@ cdef class Pairs(Engine):
 
     cdef void pop(self) noexcept nogil:
         cdef Node* gone = self.oldest
-        self.unlink(gone)
+        unlink(self, gone)
         if gone == self.newest:
             self.newest = NULL
             forget_behind(self)
         else:
             remove(self, gone)
         self.rest_known = False
-        self.give(gone)
+        give(self, gone)
         self.head += 1
 
     cdef void pop_newest(self) noexcept nogil:
         cdef Node* gone = self.newest
         cdef Node* open = gone.before
         cdef int k
-        self.unlink(gone)
+        unlink(self, gone)
         self.newest = open
         if open != NULL:
             remove(self, open)
@@ -163,32 +134,11 @@ cdef class Pairs(Engine):
             if self.base[k] != self.known[k]:
                 reveal(self, k, open.before, self.known[k])
         self.rest_known = False
-        self.give(gone)
+        give(self, gone)
         self.tail -= 1
 
-    cdef void unlink(self, Node* node) noexcept nogil:
-        if node.before != NULL:
-            node.before.after = node.after
-        else:
-            self.oldest = node.after
-        if node.after != NULL:
-            node.after.before = node.before
-        self.cursor = NULL
-
-    cdef Node* least(self) noexcept nogil:
-        """The first of the pair that adds least, the open bucket's among them."""
-        cdef Node* first
-        look_at_newest(self)
-        if self.m > 1 and self.merges >= self.due:
-            rescale(self)
-        first = self.newest.before
-        price(self, first)
-        if self.root.cheapest != NULL and not cheaper(first, self.root.cheapest):
-            first = self.root.cheapest
-        return first
-
     cdef bint wants(self, const Slot* leaf) noexcept nogil:
-        cdef Node* first = self.least()
+        cdef Node* first = least(self)
         cdef int64_t size = self.partial(self.newest)[H_COUNT].i + leaf[H_COUNT].i
         cdef double cost
         look_behind(self, self.newest)
@@ -199,7 +149,7 @@ cdef class Pairs(Engine):
         return True
 
     cdef int merge(self) noexcept nogil:
-        cdef Node* first = self.least()
+        cdef Node* first = least(self)
         cdef Node* second = first.after
         cdef Node* lowest
         cdef Node* above
@@ -213,16 +163,16 @@ cdef class Pairs(Engine):
             for k in range(self.m if self.hiding else 0):
                 if is_extreme(&self.terms[k]):
                     self.base[k] = further(&self.terms[k], self.base[k], extreme(&self.terms[k], self.partial(first)))
-            self.unlink(first)
+            unlink(self, first)
             remove(self, first)
-            self.give(first)
+            give(self, first)
             first = second
         else:
             combine(self.p, self.partial(first), self.partial(first), self.partial(second))
             first.state = TOOK
-            self.unlink(second)
+            unlink(self, second)
             lowest = detach(self, second)
-            self.give(second)
+            give(self, second)
             price(self, first)
             above = lowest
             while above != NULL and above != first:
@@ -246,50 +196,17 @@ cdef class Pairs(Engine):
         cdef Slot* out = self.spare + S_REST * self.p.width
         if self.oldest == self.newest:
             return NULL
-        closed = self.closed_rest()
+        closed = closed_rest(self)
         if closed == NULL:
             return self.partial(self.newest)
         combine(self.p, out, closed, self.partial(self.newest))
         return out
 
-    cdef const Slot* closed_rest(self) noexcept nogil:
-        """What stands right of each node on the way from the oldest bucket up; kept until a closed bucket changes."""
-        cdef Slot* out = self.spare + S_CLOSED * self.p.width
-        cdef Node* node = self.oldest
-        cdef bint started = self.rest_known or node.right != NULL
-        if self.rest_known:
-            return out if self.oldest.after != self.newest else NULL
-        if node.right != NULL:
-            copy(self.p, out, self.all(node.right))
-        while node.up != NULL:
-            node = node.up
-            if started:
-                combine(self.p, out, out, self.partial(node))
-            else:
-                copy(self.p, out, self.partial(node))
-            started = True
-            if node.right != NULL:
-                combine(self.p, out, out, self.all(node.right))
-        self.rest_known = True
-        return out if started else NULL
-
     cdef Slot* leaf(self, int64_t index) noexcept nogil:
-        return self.partial(self.find(index))
-
-    cdef Node* find(self, int64_t index) noexcept nogil:
-        """Both ends at once; between them from where it looked last."""
-        if index == self.tail - 1:
-            return self.newest
-        if index == self.head:
-            return self.oldest
-        if self.cursor == NULL or index < self.place:
-            self.cursor, self.place = self.oldest, self.head
-        while self.place < index:
-            self.cursor, self.place = self.cursor.after, self.place + 1
-        return self.cursor
+        return self.partial(find(self, index))
 
     cdef int take_state(self, int64_t index) noexcept nogil:
-        cdef Node* node = self.find(index)
+        cdef Node* node = find(self, index)
         cdef int state = node.state
         node.state = GIVEN
         return state
@@ -301,7 +218,7 @@ cdef class Pairs(Engine):
         cdef Node* after
         while node != NULL:
             after = node.after
-            self.give(node)
+            give(self, node)
             node = after
         self.root = self.oldest = self.newest = self.cursor = NULL
         self.rest_known = False
@@ -341,44 +258,91 @@ cdef class Pairs(Engine):
         """Bytes of a state."""
         return _head.size + 8 * self.m
 
-    # invariants
 
-    cdef int check(self) except -1:
-        cdef Node* node = self.oldest
-        cdef int64_t n = 0
-        check_node(self, self.root)
-        while node != NULL:
-            if (node.after == NULL) != (node == self.newest) or (node.after != NULL and node.after.before != node):
-                raise InvariantError(f"bucket {self.head + n} is not linked to its neighbours")
-            n += 1
-            node = node.after
-        if n != self.tail - self.head:
-            raise InvariantError(f"{n} buckets are linked, {self.tail - self.head} counted")
-        return 0
+cdef Node* least(Pairs self) noexcept nogil:
+    """The first of the pair that adds least, the open bucket's among them."""
+    cdef Node* first
+    look_at_newest(self)
+    if self.m > 1 and self.merges >= self.due:
+        rescale(self)
+    first = self.newest.before
+    price(self, first)
+    if self.root.cheapest != NULL and not cheaper(first, self.root.cheapest):
+        first = self.root.cheapest
+    return first
 
 
-cdef int check_node(Pairs self, Node* node) except -1:
-    """Order of priorities, the subtree's partial, its cheapest pair and the pair's cost."""
-    cdef Slot* kept = self.spare + S_CHECK * self.p.width
-    cdef Node* cheapest
-    cdef double cost
-    if node == NULL:
-        return 0
-    check_node(self, node.left)
-    check_node(self, node.right)
-    ordinal = self.partial(node)[H_O_FIRST].i
-    for child in (<size_t> node.left, <size_t> node.right):
-        if child and ((<Node*> <size_t> child).up != node or (<Node*> <size_t> child).priority >= node.priority):
-            raise InvariantError(f"the bucket from ordinal {ordinal} does not stand above its children")
-    copy(self.p, kept, self.all(node))
-    cheapest, cost, paired = node.cheapest, node.cost, node.paired
-    price(self, node)
-    refresh(self, node)
-    if memcmp(kept, self.all(node), self.p.width * sizeof(Slot)) != 0:
-        raise InvariantError(f"the subtree of the bucket from ordinal {ordinal} is not what its buckets give")
-    if cheapest != node.cheapest or paired != node.paired or (paired and cost != node.cost):
-        raise InvariantError(f"the cost {cost} of the bucket from ordinal {ordinal} is not what its pair gives")
-    return 0
+cdef Node* find(Pairs self, int64_t index) noexcept nogil:
+    """Both ends at once; between them from where it looked last."""
+    if index == self.tail - 1:
+        return self.newest
+    if index == self.head:
+        return self.oldest
+    if self.cursor == NULL or index < self.place:
+        self.cursor, self.place = self.oldest, self.head
+    while self.place < index:
+        self.cursor, self.place = self.cursor.after, self.place + 1
+    return self.cursor
+
+
+cdef inline size_t record(Pairs self) noexcept nogil:
+    return sizeof(Node) + 2 * self.p.width * sizeof(Slot)
+
+
+cdef Node* take(Pairs self) noexcept nogil:
+    cdef Node* node
+    cdef void** chunk
+    cdef int64_t i
+    if self.free == NULL:
+        chunk = <void**> malloc(sizeof(Slot) + self.a_chunk * record(self))
+        if chunk == NULL:
+            return NULL
+        chunk[0] = <void*> self.chunk
+        self.chunk, self.chunks = chunk, self.chunks + 1
+        for i in range(self.a_chunk):
+            give(self, <Node*> (<char*> chunk + sizeof(Slot) + i * record(self)))
+    node = self.free
+    self.free = node.after
+    node.left = node.right = node.up = node.before = node.after = node.cheapest = NULL
+    node.paired, node.state, node.look = False, FRESH, self.look
+    return node
+
+
+cdef inline void give(Pairs self, Node* node) noexcept nogil:
+    node.after = self.free
+    self.free = node
+
+
+cdef void unlink(Pairs self, Node* node) noexcept nogil:
+    if node.before != NULL:
+        node.before.after = node.after
+    else:
+        self.oldest = node.after
+    if node.after != NULL:
+        node.after.before = node.before
+    self.cursor = NULL
+
+
+cdef const Slot* closed_rest(Pairs self) noexcept nogil:
+    """What stands right of each node on the way from the oldest bucket up; kept until a closed bucket changes."""
+    cdef Slot* out = self.spare + S_CLOSED * self.p.width
+    cdef Node* node = self.oldest
+    cdef bint started = self.rest_known or node.right != NULL
+    if self.rest_known:
+        return out if self.oldest.after != self.newest else NULL
+    if node.right != NULL:
+        copy(self.p, out, self.all(node.right))
+    while node.up != NULL:
+        node = node.up
+        if started:
+            combine(self.p, out, out, self.partial(node))
+        else:
+            copy(self.p, out, self.partial(node))
+        started = True
+        if node.right != NULL:
+            combine(self.p, out, out, self.all(node.right))
+    self.rest_known = True
+    return out if started else NULL
 
 
 include "pairs_tree.pxi"

@@ -47,7 +47,6 @@ cdef class Staged(Engine):
     cdef int64_t pivot_after  # then
 
     cdef int guard(self, int64_t most, guards, MaxRule rule, merging) except -1
-    cdef int room(self, int64_t size) except -1 nogil
     cdef int64_t staged(self) noexcept nogil
     cdef int64_t kept(self) noexcept nogil  # stored ones
     cdef Slot* at(self, int64_t place) noexcept nogil
@@ -61,12 +60,4 @@ cdef class Staged(Engine):
     cdef int spill(self, int verdict) except -1 nogil
     cdef int merge_stored(self) noexcept nogil
     cdef bint stored_wants(self, const Slot* leaf) noexcept nogil
-    cdef void set_later(self, int64_t first) noexcept nogil
     cdef int take_state(self, int64_t index) noexcept nogil
-    cdef void rebalance(self) noexcept nogil
-    cdef void split(self, int64_t pivot) noexcept nogil
-    cdef void changed(self) noexcept nogil
-    cdef const Slot* back(self) noexcept nogil
-    cdef const Slot* front(self) noexcept nogil
-    cdef const Slot* front_of_rest(self) noexcept nogil
-    cdef const Slot* before(self, const Slot* first, const Slot* second, Slot* out) noexcept nogil

@@ -9,7 +9,6 @@ tests/native/twins/staged.py.
 cimport cython
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcmp
 
 from sluicegate.engines.base cimport Engine
 from sluicegate.engines.tree.pairs cimport FRESH, GIVEN, TOOK, Pairs
@@ -19,14 +18,11 @@ from sluicegate.histograms._values cimport MaxRule
 
 import struct
 
-from sluicegate.errors import InvariantError
-
 cdef enum:  # places of `spare`
     S_TOTAL = 0
     S_REST = 1
     S_FRONT = 2
     S_FRONT_OF_REST = 3
-    S_CHECK = 4
 
 cdef enum:
     FIRST_ROOM = 16  # places of the ring at first
@@ -61,29 +57,7 @@ cdef class Staged(Engine):
     cdef int setup(self, Program* p, int64_t limit) except -1:
         Engine.setup(self, p, limit)
         self.stored.setup(p, limit)
-        self.room(FIRST_ROOM)
-        return 0
-
-    cdef int room(self, int64_t size) except -1 nogil:
-        """A ring of `size` places, a power of two, with all that is staged in it: it grows with the staircase."""
-        cdef int64_t width = self.p.width, place
-        cdef Slot* leaves = <Slot*> calloc(size * width, sizeof(Slot))
-        cdef Slot* folds = <Slot*> calloc(size * width, sizeof(Slot))
-        cdef unsigned char* states = <unsigned char*> calloc(size, 1)
-        if leaves == NULL or folds == NULL or states == NULL:
-            free(leaves)
-            free(folds)
-            free(states)
-            with gil:
-                raise MemoryError(f"staged: no memory for {size} buckets of {width} slots")
-        for place in range(self.base, self.top):
-            copy(self.p, leaves + (place & (size - 1)) * width, self.at(place))
-            copy(self.p, folds + (place & (size - 1)) * width, self.fold(place))
-            states[place & (size - 1)] = self.states[place & self.mask]
-        free(self.leaves)
-        free(self.folds)
-        free(self.states)
-        self.leaves, self.folds, self.states, self.mask = leaves, folds, states, size - 1
+        room(self, FIRST_ROOM)
         return 0
 
     # places
@@ -149,15 +123,15 @@ cdef class Staged(Engine):
     cdef bint irrelevant(self) noexcept nogil:
         """Whether later staged buckets together hide the oldest; of one extreme the next would have."""
         cdef const Slot* old = self.at(self.base)
-        cdef const Slot* back
+        cdef const Slot* behind
         cdef double x, y
         cdef int j
         if self.m < 2 or self.top - self.base < 2 or old[H_T_LAST].i > self.at(self.base + 1)[H_T_FIRST].i:
             return False
-        back = self.back()
+        behind = back(self)
         for j in range(self.m):
             y = self.guards[j].sign * old[self.guards[j].slot].f
-            x = self.guards[j].sign * back[self.guards[j].slot].f
+            x = self.guards[j].sign * behind[self.guards[j].slot].f
             if self.base + 1 < self.pivot:
                 x = max(x, self.guards[j].sign * self.fold(self.base + 1)[self.guards[j].slot].f)
             if x < y or (x == y and self.guards[j].strict):
@@ -174,12 +148,12 @@ cdef class Staged(Engine):
             self.tail += 1
             return 0
         if self.staged() >= self.mask:
-            self.room(2 * (self.mask + 1))
+            room(self, 2 * (self.mask + 1))
         copy(self.p, self.at(self.top), leaf)
         self.states[self.top & self.mask] = FRESH
         self.top += 1
         self.tail += 1
-        self.rebalance()
+        rebalance(self)
         return 0
 
     cdef void join(self, const Slot* reading) noexcept nogil:
@@ -198,7 +172,7 @@ cdef class Staged(Engine):
         self.tail -= 1
         self.states[(self.top - 1) & self.mask] = TOOK
         self.touched()
-        self.rebalance()
+        rebalance(self)
 
     cdef void take_back(self) noexcept nogil:
         """The only staged bucket takes over the newest stored one."""
@@ -208,7 +182,7 @@ cdef class Staged(Engine):
         self.tail -= 1
         self.states[self.base & self.mask] = TOOK
         self.known = self.pivot
-        self.changed()
+        changed(self)
 
     # the oldest end
 
@@ -231,13 +205,13 @@ cdef class Staged(Engine):
             self.tail -= 1
             self.states[self.base & self.mask] = TOOK
             if self.base == self.pivot:
-                self.split(self.base + self.staged() // 2)
+                split(self, self.base + self.staged() // 2)
             elif self.base + 1 == self.pivot:
                 copy(self.p, self.fold(self.base), next)
             else:
                 combine(self.p, self.fold(self.base), next, self.fold(self.base + 1))
-        self.changed()
-        self.rebalance()
+        changed(self)
+        rebalance(self)
         return 0
 
     cdef void pop(self) noexcept nogil:
@@ -245,112 +219,35 @@ cdef class Staged(Engine):
             self.stored.pop()
         else:
             self.base += 1
-            self.rebalance()
+            rebalance(self)
         self.head += 1
-        self.changed()
+        changed(self)
 
     cdef int merge_stored(self) noexcept nogil:
         """The stored pair that adds least becomes one; what `Pairs.merge` says of it."""
         cdef int touched
-        self.set_later(self.base)
+        set_later(self, self.base)
         touched = self.stored.merge()
         self.tail -= 1
-        self.changed()
+        changed(self)
         return touched
 
     cdef bint stored_wants(self, const Slot* leaf) noexcept nogil:
         """What `Pairs.wants` says of the oldest staged bucket."""
-        self.set_later(self.base + 1)
+        set_later(self, self.base + 1)
         return self.stored.wants(leaf)
 
-    cdef void set_later(self, int64_t first) noexcept nogil:
-        """Let the stored ones know the extremes of what is staged from `first` on: what that hides costs nothing."""
-        cdef double* later = self.stored.later
-        cdef const Term* t
-        cdef int k
-        for k in range(self.stored.m if self.stored.hiding else 0):
-            t = &self.stored.terms[k]
-            later[k] = nothing(t)
-            if is_extreme(t) and first < self.pivot:
-                later[k] = extreme(t, self.fold(first))
-            if is_extreme(t) and first < self.top:
-                later[k] = further(t, later[k], extreme(t, self.back()))
-
-    cdef void rebalance(self) noexcept nogil:
-        """Keep the pivot between both ends."""
-        cdef int64_t n = self.top - self.base
-        if n < 2:
-            if self.pivot != self.base:
-                self.pivot = self.known = self.base
-                self.changed()
-        elif not self.base < self.pivot < self.top:
-            self.split(self.base + n // 2)
-
-    cdef void split(self, int64_t pivot) noexcept nogil:
-        cdef int64_t place = pivot - 1
-        self.pivot = self.known = pivot
-        if place >= self.base:
-            copy(self.p, self.fold(place), self.at(place))
-        while place > self.base:
-            place -= 1
-            combine(self.p, self.fold(place), self.at(place), self.fold(place + 1))
-        self.changed()
-
-    cdef inline void changed(self) noexcept nogil:
-        self.front_known = self.rest_known = False
-
     # answers
-
-    cdef const Slot* back(self) noexcept nogil:
-        """What the staged buckets from the pivot on fold to."""
-        while self.known < self.top:
-            if self.known == self.pivot:
-                copy(self.p, self.fold(self.known), self.at(self.known))
-            else:
-                combine(self.p, self.fold(self.known), self.fold(self.known - 1), self.at(self.known))
-            self.known += 1
-        return self.fold(self.top - 1)
-
-    cdef const Slot* before(self, const Slot* first, const Slot* second, Slot* out) noexcept nogil:
-        """Both in `out`; either may be missing."""
-        if first == NULL or second == NULL:
-            return first if second == NULL else second
-        combine(self.p, out, first, second)
-        return out
-
-    cdef const Slot* front(self) noexcept nogil:
-        """What is stored and what is staged before the pivot fold to; NULL: nothing."""
-        cdef Slot* kept = self.spare + S_FRONT * self.p.width
-        cdef const Slot* found
-        if not self.front_known:
-            found = self.before(self.stored.total(), self.fold(self.base) if self.base < self.pivot else NULL, kept)
-            self.front_known, self.has_front = True, found != NULL
-            if found != NULL and found != kept:
-                copy(self.p, kept, found)
-        return kept if self.has_front else NULL
-
-    cdef const Slot* front_of_rest(self) noexcept nogil:
-        """The same without the oldest bucket of all."""
-        cdef Slot* kept = self.spare + S_FRONT_OF_REST * self.p.width
-        cdef int64_t first = self.base + (0 if self.kept() else 1)
-        cdef const Slot* found
-        if not self.rest_known:
-            found = self.stored.rest() if self.kept() > 1 else NULL
-            found = self.before(found, self.fold(first) if first < self.pivot else NULL, kept)
-            self.rest_known, self.has_rest = True, found != NULL
-            if found != NULL and found != kept:
-                copy(self.p, kept, found)
-        return kept if self.has_rest else NULL
 
     cdef const Slot* total(self) noexcept nogil:
         if self.head == self.tail:
             return NULL
-        return self.before(self.front(), self.back(), self.spare)
+        return before(self, front(self), back(self), self.spare)
 
     cdef const Slot* rest(self) noexcept nogil:
         if self.tail - self.head < 2:
             return NULL
-        return self.before(self.front_of_rest(), self.back(), self.spare + S_REST * self.p.width)
+        return before(self, front_of_rest(self), back(self), self.spare + S_REST * self.p.width)
 
     cdef Slot* leaf(self, int64_t index) noexcept nogil:
         cdef int64_t place = index - self.head - self.kept()
@@ -374,7 +271,7 @@ cdef class Staged(Engine):
     cdef int begin(self, int64_t head) except -1:
         self.stored.begin(0)
         self.base = self.pivot = self.top = self.known = 0
-        self.changed()
+        changed(self)
         return Engine.begin(self, head)
 
     cdef int finish(self, const Slot* left, const Slot* right) except -1:
@@ -383,7 +280,7 @@ cdef class Staged(Engine):
         self.stored.finish(NULL, NULL)
         for place in range(self.base, self.top):
             self.states[place & self.mask] = TOOK
-        self.split(self.base + self.pivot_after)
+        split(self, self.base + self.pivot_after)
         return 0
 
     def state(self):
@@ -407,28 +304,110 @@ cdef class Staged(Engine):
         """Bytes of a state."""
         return _head.size + self.stored.size
 
-    # invariants
 
-    cdef int check(self) except -1:
-        cdef Slot* kept = self.spare + S_CHECK * self.p.width
-        cdef int64_t place, known = self.known
-        self.stored.check()
-        if self.staged() > self.most or self.kept() + self.staged() != self.tail - self.head:
-            counts = f"{self.staged()} staged of at most {self.most}, {self.kept()} stored"
-            raise InvariantError(f"{counts}, {self.tail - self.head} in all")
-        if self.staged() > 1 and not self.base < self.pivot < self.top:
-            raise InvariantError(f"staged {self.base} … {self.top - 1} are parted at {self.pivot}")
-        for place in range(self.base, self.pivot):
-            copy(self.p, kept, self.at(place))
-            if place + 1 < self.pivot:
-                combine(self.p, kept, kept, self.fold(place + 1))
-            if memcmp(kept, self.fold(place), self.p.width * sizeof(Slot)) != 0:
-                raise InvariantError(f"staged bucket {place} does not fold with those up to the pivot to what is kept")
-        for place in range(self.pivot, known):
-            if place == self.pivot:
-                copy(self.p, kept, self.at(place))
-            else:
-                combine(self.p, kept, self.fold(place - 1), self.at(place))
-            if memcmp(kept, self.fold(place), self.p.width * sizeof(Slot)) != 0:
-                raise InvariantError(f"the staged buckets from the pivot to {place} do not fold to what is kept")
-        return 0
+cdef int room(Staged self, int64_t size) except -1 nogil:
+    """A ring of `size` places, a power of two, with all that is staged in it: it grows with the staircase."""
+    cdef int64_t width = self.p.width, place
+    cdef Slot* leaves = <Slot*> calloc(size * width, sizeof(Slot))
+    cdef Slot* folds = <Slot*> calloc(size * width, sizeof(Slot))
+    cdef unsigned char* states = <unsigned char*> calloc(size, 1)
+    if leaves == NULL or folds == NULL or states == NULL:
+        free(leaves)
+        free(folds)
+        free(states)
+        with gil:
+            raise MemoryError(f"staged: no memory for {size} buckets of {width} slots")
+    for place in range(self.base, self.top):
+        copy(self.p, leaves + (place & (size - 1)) * width, self.at(place))
+        copy(self.p, folds + (place & (size - 1)) * width, self.fold(place))
+        states[place & (size - 1)] = self.states[place & self.mask]
+    free(self.leaves)
+    free(self.folds)
+    free(self.states)
+    self.leaves, self.folds, self.states, self.mask = leaves, folds, states, size - 1
+    return 0
+
+
+cdef const Slot* back(Staged self) noexcept nogil:
+    """What the staged buckets from the pivot on fold to."""
+    while self.known < self.top:
+        if self.known == self.pivot:
+            copy(self.p, self.fold(self.known), self.at(self.known))
+        else:
+            combine(self.p, self.fold(self.known), self.fold(self.known - 1), self.at(self.known))
+        self.known += 1
+    return self.fold(self.top - 1)
+
+
+cdef const Slot* front(Staged self) noexcept nogil:
+    """What is stored and what is staged before the pivot fold to; NULL: nothing."""
+    cdef Slot* kept = self.spare + S_FRONT * self.p.width
+    cdef const Slot* found
+    if not self.front_known:
+        found = before(self, self.stored.total(), self.fold(self.base) if self.base < self.pivot else NULL, kept)
+        self.front_known, self.has_front = True, found != NULL
+        if found != NULL and found != kept:
+            copy(self.p, kept, found)
+    return kept if self.has_front else NULL
+
+
+cdef const Slot* front_of_rest(Staged self) noexcept nogil:
+    """The same without the oldest bucket of all."""
+    cdef Slot* kept = self.spare + S_FRONT_OF_REST * self.p.width
+    cdef int64_t first = self.base + (0 if self.kept() else 1)
+    cdef const Slot* found
+    if not self.rest_known:
+        found = self.stored.rest() if self.kept() > 1 else NULL
+        found = before(self, found, self.fold(first) if first < self.pivot else NULL, kept)
+        self.rest_known, self.has_rest = True, found != NULL
+        if found != NULL and found != kept:
+            copy(self.p, kept, found)
+    return kept if self.has_rest else NULL
+
+
+cdef const Slot* before(Staged self, const Slot* first, const Slot* second, Slot* out) noexcept nogil:
+    """Both in `out`; either may be missing."""
+    if first == NULL or second == NULL:
+        return first if second == NULL else second
+    combine(self.p, out, first, second)
+    return out
+
+
+cdef void rebalance(Staged self) noexcept nogil:
+    """Keep the pivot between both ends."""
+    cdef int64_t n = self.top - self.base
+    if n < 2:
+        if self.pivot != self.base:
+            self.pivot = self.known = self.base
+            changed(self)
+    elif not self.base < self.pivot < self.top:
+        split(self, self.base + n // 2)
+
+
+cdef void split(Staged self, int64_t pivot) noexcept nogil:
+    cdef int64_t place = pivot - 1
+    self.pivot = self.known = pivot
+    if place >= self.base:
+        copy(self.p, self.fold(place), self.at(place))
+    while place > self.base:
+        place -= 1
+        combine(self.p, self.fold(place), self.at(place), self.fold(place + 1))
+    changed(self)
+
+
+cdef inline void changed(Staged self) noexcept nogil:
+    self.front_known = self.rest_known = False
+
+
+cdef void set_later(Staged self, int64_t first) noexcept nogil:
+    """Let the stored ones know the extremes of what is staged from `first` on: what that hides costs nothing."""
+    cdef double* later = self.stored.later
+    cdef const Term* t
+    cdef int k
+    for k in range(self.stored.m if self.stored.hiding else 0):
+        t = &self.stored.terms[k]
+        later[k] = nothing(t)
+        if is_extreme(t) and first < self.pivot:
+            later[k] = extreme(t, self.fold(first))
+        if is_extreme(t) and first < self.top:
+            later[k] = further(t, later[k], extreme(t, back(self)))

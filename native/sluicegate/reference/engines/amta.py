@@ -26,8 +26,8 @@ from sluicegate.reference.program import Partial
 class Amta(Engine):
     """A FIFO of leaves head … tail − 1 and the partial of all of them."""
 
-    def __init__(self, combine: Combine, keep: int | None = None) -> None:
-        super().__init__(combine, keep)
+    def __init__(self, combine: Combine) -> None:
+        super().__init__(combine)
         self._levels: list[dict[int, Partial]] = [{}]
         self.left: Partial | None = None
         self.right: Partial | None = None

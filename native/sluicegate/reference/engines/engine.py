@@ -11,15 +11,11 @@ Combine = Callable[[Partial, Partial], Partial]
 
 
 class Engine:
-    """A FIFO of leaves head … tail − 1 under absolute indices, and the partial of all of them.
+    """A FIFO of leaves head … tail − 1 under absolute indices, and the partial of all of them."""
 
-    `keep`: how many slots of a leaf the caller will ask for (None: all); only the Lite engines make use of it.
-    """
-
-    def __init__(self, combine: Combine, keep: int | None = None) -> None:
+    def __init__(self, combine: Combine) -> None:
         self._combine = combine
         self._leaves: dict[int, Partial] = {}
-        self._keep = keep
         self.head = self.tail = 0
 
     def push(self, leaf: Partial) -> None:
@@ -37,14 +33,6 @@ class Engine:
         """Evict the longest prefix for which `leaves(prefix)` holds; default: one by one."""
         while self.head < self.tail and leaves(self.leaf(self.head)):
             self.pop()
-
-    def join(self, reading: Partial) -> None:
-        """Refuse: what is aggregated beside the newest leaf cannot be revised."""
-        raise InvariantError(f"{type(self).__name__}: a reading cannot join the newest leaf")
-
-    def coarsen(self) -> None:
-        """Refuse: the leaves have no level above them."""
-        raise InvariantError(f"{type(self).__name__}: there is no level to evict")
 
     def total(self) -> Partial | None:
         """The partial of all leaves, None when there are none."""

@@ -44,8 +44,8 @@ def _size(node: Node | None) -> int:
 class Fiba(Engine):
     """Leaves by time, equal ones by arrival; the index of a leaf is its place in that order."""
 
-    def __init__(self, combine: Combine, keep: int | None = None) -> None:
-        super().__init__(combine, keep)
+    def __init__(self, combine: Combine) -> None:
+        super().__init__(combine)
         self._root: Node | None = None
         self._made = 0
 
