@@ -241,6 +241,8 @@ def _is_whole(table: str, row: Row) -> bool:
             return is_sound(row[5], *row[:5])  # type: ignore[arg-type]
         elif table in NAMED:
             return is_sound(row[-1], table, *row[:-1])  # type: ignore[arg-type]
+        elif table == "tagged" and row[2] is None:
+            json.loads(str(row[1]))
         elif table in _CHECKED:
             return is_sound(row[-1], *row[_CHECKED[table]])  # type: ignore[arg-type]  # their types were compared
         elif table == "doubtful":

@@ -147,8 +147,8 @@ class State:
         self.key = meta(connection, "key")
         if not is_hexadecimal(self.key, 32):
             raise sqlite3.DatabaseError(f"a malformed row in the table meta: key {self.key!r}")
-        unnamed = "UPDATE stream SET incarnation = ?, key = ? WHERE key = ''"
-        connection.execute(unnamed, (self.store.incarnation, self.key))
+        for row in [*stored_rows(connection, "key = ''")]:
+            row._replace(incarnation=self.store.incarnation, key=self.key).write(connection)
 
     def _load_streams(self) -> dict[str, Stream]:
         """All streams of the configuration, and those that an earlier one had: what they left has still to be sent."""
@@ -162,7 +162,10 @@ class State:
         tags: dict[int, dict[str, str]] = {}
         for number, text, crc in connection.execute("SELECT stream, tags, crc FROM tagged"):
             require_sound("tagged", crc, number, text)
-            tags[number] = json.loads(text)
+            try:
+                tags[number] = json.loads(text)
+            except ValueError as error:
+                raise sqlite3.DatabaseError(f"a malformed row in the table tagged: {error}") from error
         found: dict[str, Stream] = {}
         self.retired: list[Stream] = []
         self.leaving: list[Stream] = []

@@ -349,10 +349,11 @@ _NOT_OURS = ("no such table", "no such column", "has no column", "unsupported fi
 def is_damage(error: sqlite3.DatabaseError | UnicodeDecodeError) -> bool:
     """Whether SQLite says the file is damaged or no database, rather than that the system refused.
 
-    Text that is no UTF-8, in a row or in an error's own message, is damage that Python finds.
+    Text that is no UTF-8, in a row or in an error's own message, is damage that Python finds; a constraint fails where
+    a row lacks what every version wrote.
     """
     code, text = getattr(error, "sqlite_errorcode", None), str(error)
-    if isinstance(error, UnicodeDecodeError) or any(sign in text for sign in _NOT_OURS):
+    if isinstance(error, UnicodeDecodeError | sqlite3.IntegrityError) or any(sign in text for sign in _NOT_OURS):
         return True
     if code is None:
         return any(sign in text for sign in ("malformed", "schema version", "Could not decode to UTF-8"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from target_suite.memory import MemoryTarget
 
 from sluicegate.format import chunk as chunks
 from sluicegate_agent.pipeline import Pipeline
-from sluicegate_agent.state import State, read_status
+from sluicegate_agent.state import State, StoreDamaged, read_status
 from sluicegate_agent.state.status import look_for_damage
 from sluicegate_agent.state.store import DATABASE
 from sluicegate_agent.sync import Sync
@@ -33,6 +34,35 @@ def test_a_store_of_before_is_shown_as_it_is(frozen: Path, tmp_path: Path) -> No
     assert found["schema"] == version
     assert found["counters"]["accepted"] > 0
     assert look_for_damage(tmp_path) == {}
+
+
+DAMAGES = [
+    ("version-2", "UPDATE meta SET key = 'incarnatioN' WHERE key = 'incarnation'"),
+    ("version-2", "DELETE FROM outbox WHERE first = (SELECT max(first) FROM outbox)"),
+    ("version-8", "UPDATE tagged SET tags = substr(tags, 2)"),
+    ("version-8", "UPDATE tagged SET tags = replace(tags, ':', ';')"),
+]
+
+
+@pytest.mark.parametrize(("version", "damage"), DAMAGES)
+def test_a_damaged_store_of_before_is_opened(version: str, damage: str, tmp_path: Path) -> None:
+    """What can be read of it goes on, with this version's tables; after the second start at the latest."""
+    config = configured(tmp_path, window=[])
+    config.state.path.mkdir()
+    store = sqlite3.connect(config.state.path / DATABASE)
+    store.executescript((OUTAGE.parent / f"{version}.sql").read_text())
+    store.execute(damage)
+    store.commit()
+    store.close()
+    if damage.startswith("DELETE"):  # no start sees that: another damage has it salvaged
+        (config.state.path / "damaged").write_text("for the test")
+    for _ in range(2):
+        with contextlib.suppress(StoreDamaged), State(config) as state:
+            Pipeline(config, state)
+    with State(config) as state:
+        pipeline = Pipeline(config, state)
+        pipeline.accept(timed(500, 1, value=1.0))
+        assert pipeline.commit() == [1]
 
 
 def test_an_outage_that_an_older_program_began_ends_with_every_reading(tmp_path: Path) -> None:
