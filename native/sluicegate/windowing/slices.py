@@ -236,14 +236,18 @@ class Slices:
         return found
 
     def _missing(self, start: int) -> list[tuple[int, int]]:
-        """The windows over a new slice that are not final and not there."""
+        """The windows over a new slice that are not final and not there; they begin one after the other."""
         regular, open_since = self._regular, self.now - self._lateness
         if regular is None:
-            extents: Iterable[tuple[int, int]] = self._covering(start)
-        else:
-            first = max(regular.oldest(start), regular.oldest(open_since))
-            extents = ((begins, begins + regular.span) for begins in regular.starts(first, regular.newest(start)))
-        return [each for each in extents if each[1] > open_since and each[0] not in self.windows]
+            return [each for each in self._covering(start) if each[1] > open_since and each[0] not in self.windows]
+        found: list[tuple[int, int]] = []
+        first = max(regular.oldest(start), regular.oldest(open_since))
+        for begins in reversed(regular.starts(first, regular.newest(start))):
+            if begins not in self.windows:
+                found.append((begins, begins + regular.span))
+            elif found:
+                break
+        return found
 
     def _begin(self, start: int, end: int, told: bytes | None = None) -> None:
         window = self.windows[start] = _Window(start, end)
