@@ -343,17 +343,17 @@ def _remove(path: Path) -> None:
 
 
 #: What SQLite says of our own statements where the file's head or a table's definition was damaged.
-_NOT_OURS = ("no such table", "no such column", "has no column", "unsupported file format")
+_NOT_OURS = ("no such table", "no such column", "has no column", "unsupported file format", "NOT NULL constraint")
 
 
 def is_damage(error: sqlite3.DatabaseError | UnicodeDecodeError) -> bool:
     """Whether SQLite says the file is damaged or no database, rather than that the system refused.
 
-    Text that is no UTF-8, in a row or in an error's own message, is damage that Python finds; a constraint fails where
-    a row lacks what every version wrote.
+    Text that is no UTF-8, in a row or in an error's own message, is damage that Python finds; a column is
+    NULL where a row is gone that every version wrote.
     """
     code, text = getattr(error, "sqlite_errorcode", None), str(error)
-    if isinstance(error, UnicodeDecodeError | sqlite3.IntegrityError) or any(sign in text for sign in _NOT_OURS):
+    if isinstance(error, UnicodeDecodeError) or any(sign in text for sign in _NOT_OURS):
         return True
     if code is None:
         return any(sign in text for sign in ("malformed", "schema version", "Could not decode to UTF-8"))
