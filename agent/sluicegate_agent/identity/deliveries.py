@@ -47,7 +47,10 @@ class Deliveries:
         self._written = self._total = last(connection, _CONNECTION)
         self._whole = False
         row = connection.execute("SELECT value FROM meta WHERE key = ?", (_HABITS,)).fetchone()
-        stored = json.loads(row[0]) if row else {}
+        try:
+            stored = json.loads(row[0]) if row else {}
+        except ValueError as error:
+            raise sqlite3.DatabaseError(f"a malformed row in the table meta: {_HABITS}: {error}") from error
         self._unconfirmed = min(len(self._log), stored.get("unconfirmed", len(self._log)))
         self._habits = Habits(stored)
         self._waiting: list[bytes] = []

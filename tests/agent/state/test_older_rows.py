@@ -41,6 +41,7 @@ DAMAGES = [
     ("version-2", "DELETE FROM outbox WHERE first = (SELECT max(first) FROM outbox)"),
     ("version-8", "UPDATE tagged SET tags = substr(tags, 2)"),
     ("version-8", "UPDATE tagged SET tags = replace(tags, ':', ';')"),
+    ("version-8", "UPDATE meta SET value = replace(value, ':', ';') WHERE key = 'deliveries'"),
 ]
 
 
