@@ -59,12 +59,14 @@ class Lock:
     def _made(self) -> int:
         """The file `lock`, made where it is missing, locked, with our process id in it."""
         file = os.open(self.folder / NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        if not _taken(file):
-            holder = _pid(file)
-            os.close(file)
-            raise Locked(self.folder, holder)
-        os.ftruncate(file, 0)
-        os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
+        try:
+            if not _taken(file):
+                raise Locked(self.folder, _pid(file))
+            os.ftruncate(file, 0)
+            os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
+        except BaseException:
+            os.close(file)  # else this process could not take it again, once the disk has room
+            raise
         return file
 
     def check(self) -> None:

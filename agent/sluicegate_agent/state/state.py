@@ -359,10 +359,15 @@ class State:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Close. Raises EnvironmentRefused where the disk refuses outside of a commit: that ends the command, too."""
         try:
             with self.store.noticing_damage():
                 if error is not None:
                     raise error
+        except sqlite3.OperationalError as refused:
+            if getattr(refused, "sqlite_errorcode", sqlite3.SQLITE_ERROR) == sqlite3.SQLITE_ERROR:
+                raise  # a statement that is wrong, and no disk that refuses
+            raise EnvironmentRefused(f"[state] path {self.config.state.path}: {refused}: {_REMEDY}") from refused
         finally:
             self.close()
 

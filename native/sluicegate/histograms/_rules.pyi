@@ -1,6 +1,14 @@
 from typing import Any, Self, final
 
 @final
+class HopRule:
+    def __new__(cls, confidence: float, z: float, mean: float, deviation: float) -> Self: ...
+    def state(self) -> bytes: ...
+    def load(self, data: bytes) -> None: ...
+    @property
+    def size(self) -> int: ...
+
+@final
 class Rules:
     def __new__(
         cls, sums: tuple[Any, ...] | None, most: tuple[Any, ...] | None, hop: tuple[Any, ...] | None, refresh: int
