@@ -346,10 +346,9 @@ def test_a_gateway_streams_into_a_table(spark: Any, one_gateway: Gateway, tmp_pa
     definition = job.definition_of(3_600_000_000, 600_000_000, ["count", "sum", "max"], shards=2)
     for number in range(2):
         push(one_gateway, *some(40, 40 * number))
-        query = streaming.stream(spark, url(one_gateway), tmp_path / "streamed", definition, most=64)
-        streaming.finish(query)
+        streaming.finish(lambda: streaming.stream(spark, url(one_gateway), tmp_path / "streamed", definition, most=64))
     push(one_gateway, *some(80))
-    streaming.finish(streaming.stream(spark, url(one_gateway), tmp_path / "streamed", definition))
+    streaming.finish(lambda: streaming.stream(spark, url(one_gateway), tmp_path / "streamed", definition))
     once = folder_of(some(80), tmp_path / "documents")
     job.merge(spark, [str(once)], tmp_path / "merged", definition)
     found, wanted = (windows_of(tmp_path / name) for name in ("streamed", "merged"))

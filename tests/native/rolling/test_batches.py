@@ -230,7 +230,7 @@ def test_a_long_batch_leaves_no_more_memory_than_a_short_one() -> None:
         times = array("q", (STEP * i + rng.randrange(900) for i in range(40_000)))
         window.insert_many(array("d", [1.0]) * 40_000, times)
         assert window.footprint.held == sum(t > times[-1] - size * STEP for t in times)
-        assert window.footprint.bytes <= (2.5 * 8 + 4.25) * size + 4_000
+        assert window.footprint.bytes <= (2.5 * 8 + 8.25) * size + 6_000
         for i in range(3 * size):
             window.insert(1.0, times[-1] + STEP * i)
         assert window.query() == {"sum": size}
