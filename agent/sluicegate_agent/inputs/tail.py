@@ -12,6 +12,7 @@ import logging
 import os
 import sqlite3
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -33,6 +34,7 @@ LOOKED_EVERY = 1.0
 OTHERS = 64
 _HEADER_MOST = 65_536
 _PACKED = (".gz", ".xz", ".bz2", ".zst")
+Identity = tuple[int, int]
 
 
 class Tail:
@@ -61,7 +63,9 @@ class Tail:
         self._raw, self._raw_at = b"", 0  # the last piece and what the mark may need before it; where that begins
         self._repeats = Repeats(log)
         self._handle = -1
-        self._queue: list[Path] = []
+        self._queue: list[tuple[Path, Identity | None]] = []
+        #: Files that were read to their ends, and when they were changed last: an inode is used again.
+        self._ended: deque[tuple[Identity, int]] = deque(maxlen=OTHERS)
         self._columns: dict[int, list[str]] = {}
         self._ready: list[tuple[int, Message | None]] = []
         self._next_look = self._ended_at = 0.0
@@ -86,14 +90,20 @@ class Tail:
             self._lost("is not the one that was read, and no other file of its folder is: it is read from its begin")
             self._place = Place(0, 0, 0, b"")
             return
-        self._queue = [] if _identity(found) == _identity(self._file) else self._after(found)
+        is_rotated = _identity(found) != _identity(self._file)
+        self._queue = self._after(_identity(found), _changed(found)) if is_rotated else []
         self._open(found, self._place.offset)
 
-    def _after(self, path: Path) -> list[Path]:
-        """What was written after a file that was rotated, the file itself last."""
-        mine = {_identity(path), _identity(self._file)}
-        newer = [each for each in self._others() if _identity(each) not in mine and _changed(each) >= _changed(path)]
-        return [*sorted(newer, key=_changed), self._file]
+    def _after(self, ended: Identity | None, changed: int) -> list[tuple[Path, Identity | None]]:
+        """What was written after a file that was rotated, as it is now, the file itself last."""
+        now = _identity(self._file)
+        others = [(_changed(each), each, _identity(each)) for each in self._others()]
+        newer = [
+            (at, each, who)
+            for at, each, who in others
+            if at >= changed and who not in (None, ended, now) and (who, at) not in self._ended
+        ]
+        return [*((each, who) for _, each, who in sorted(newer)), (self._file, now)]
 
     def _others(self, *, packed: bool = False) -> list[Path]:
         """Files that it may have been renamed to, the newest first; those that are packed cannot be read on."""
@@ -219,14 +229,18 @@ class Tail:
             renamed = next((each for each in self._others() if _identity(each) == mine), None)
             if renamed is None and self._place.mark and self._holds_place(self._file):
                 return self._open(self._file, self._place.offset)  # a copy of what was read took its place
-            self._queue = self._after(renamed or self._file)
+            self._queue = self._after(mine, _changed(renamed or self._file))
         if self._lines.begun:
             self._ready = self._lines.last()
             return True
-        following, self._queue = self._queue[0], self._queue[1:]
-        ended = os.fstat(self._handle).st_mtime_ns
-        if any(ended < _changed(each) <= _changed(following) for each in self._others(packed=True)):
+        following, identity = self._queue.pop(0)
+        status = os.fstat(self._handle)
+        if _identity(following) != identity:  # rotated meanwhile
+            self._queue = self._after((status.st_dev, status.st_ino), status.st_mtime_ns)
+            return True
+        if any(status.st_mtime_ns < _changed(each) <= _changed(following) for each in self._others(packed=True)):
             self._lost("was rotated more than once, and a file in between is packed")
+        self._ended.append(((status.st_dev, status.st_ino), status.st_mtime_ns))
         return self._open(following, 0)
 
     def _pass(self, length: int) -> None:
@@ -274,7 +288,7 @@ def _changed(path: Path) -> int:
     return 0
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def _identity(path: Path) -> Identity | None:
     with contextlib.suppress(OSError):
         status = path.stat()
         return status.st_dev, status.st_ino

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import shutil
@@ -133,6 +134,34 @@ def test_a_file_that_is_renamed_is_read_to_its_end(reader: Callable[..., Reader]
         one.killed()
     one.read()
     assert one.total() == ((15.0, 5) if away else (10.0, 4))
+    assert one.desk.state.counters["tail.lost"] == 0
+
+
+def test_a_file_that_is_renamed_while_older_ones_are_read(reader: Callable[..., Reader]) -> None:
+    """Several files wait, by names that move on: of none that comes meanwhile is a line passed over."""
+    one = reader()
+    one.write(1)
+    one.read()
+    one.inputs.close()
+
+    def rotate(value: int) -> None:
+        time.sleep(0.01)
+        for number in range(8, 0, -1):
+            with contextlib.suppress(FileNotFoundError):
+                one.file.with_suffix(f".log.{number}").rename(one.file.with_suffix(f".log.{number + 1}"))
+        one.file.rename(one.file.with_suffix(".log.1"))
+        one.write(value)
+
+    rotate(10)
+    rotate(100)
+    one.killed()
+    (tail,) = one.inputs._tails
+    for value in (1_000, 10_000):
+        while len(tail._queue) != 1 and (message := next(tail.step(1), None)) is not None:
+            one.desk.pipeline.accept(message, is_new=True)
+        rotate(value)
+    one.read()
+    assert one.total() == (11_111.0, 5)
     assert one.desk.state.counters["tail.lost"] == 0
 
 

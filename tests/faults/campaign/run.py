@@ -220,7 +220,8 @@ class Run(Events):
         settled = await self.sensor.settle(10)
         if not isinstance(self.sensor, Sensor):
             stuck += [] if settled else ["the last message was not acknowledged within 10 s"]
-            await asyncio.sleep(2.0 if isinstance(self.sensor, ways.Writer) else 0.5)
+            # The agent looks for the file after one that was rotated up to two seconds after its end.
+            await asyncio.sleep(5.0 if isinstance(self.sensor, ways.Writer) else 0.5)
             await self._last_answer()
             return
         end = time.monotonic() + 20
