@@ -11,8 +11,12 @@ package=$(find "${OUT:-dist}" -name "sluicegate_*_$architecture.deb" | head -n 1
 [ -n "$package" ] || { echo "trial: no package for $architecture: make deb" >&2; exit 3; }
 [ "$(id -u)" = 0 ] || { echo "trial: needs root, for chroot" >&2; exit 4; }
 for program in mmdebstrap arch-test mosquitto mosquitto_pub; do command -v "$program" >/dev/null || { echo "trial: $program is not here" >&2; exit 3; }; done
-# A Raspberry Pi 4's processor: the pointers that trixie's programs sign where they can (PAC) are six times as slow under qemu.
-case $architecture in arm64) emulator=qemu-aarch64; export QEMU_CPU=cortex-a72 ;; armhf) emulator=qemu-arm ;; *) emulator= ;; esac
+case $architecture in
+# A Raspberry Pi 4's processor: where trixie's programs can sign pointers (PAC) they do, six times as slow under qemu.
+arm64) emulator=qemu-aarch64; export QEMU_CPU=cortex-a72 ;;
+armhf) emulator=qemu-arm ;;
+*) emulator= ;;
+esac
 if [ -n "$emulator" ] && [ "$(dpkg --print-architecture)" != "$architecture" ] && [ ! -e "/proc/sys/fs/binfmt_misc/$emulator" ]; then
     echo "trial: this kernel does not start programs of $architecture: apt install qemu-user-static; where no systemd runs then also" >&2
     echo "  mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc; grep -v '^#' /usr/lib/binfmt.d/$emulator.conf >/proc/sys/fs/binfmt_misc/register" >&2

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds one wheel for a board: wheel.sh SUITE ARCHITECTURE [PACKAGE] puts it, tagged for manylinux, into dist/.
-# The suite decides the Python (bookworm 3.11, trixie 3.13, forky 3.14). The compiler is Debian's cross compiler of this machine.
+# The suite decides the Python (bookworm 3.11, trixie 3.13, forky 3.14). The compiler is this machine's, Debian's cross
+# compiler.
 # No suite has 3.12: the suite "3.12" is the Python 3.12 of this machine (PYTHON312, else python3.12) with its headers.
 # PACKAGE is one of PyPI's that has no wheel for the board, built from its source; without it the checkout is built.
 set -euo pipefail
@@ -59,7 +60,7 @@ if [ "$suite" = 3.12 ]; then
 else
     ln -s "$root/usr/include/$python" "$work/include/$python"
     ln -s "$root/usr/include/$triplet/$python" "$work/include/$triplet/$python"
-    # The suite's own Python builds, since a wheel is tagged with the version that builds it; its loader finds its own libc.
+    # The suite's own Python builds, since a wheel is tagged with the version that builds it; its loader finds its libc.
     libraries=$builder/usr/lib/x86_64-linux-gnu:$builder/lib/x86_64-linux-gnu
     loader=("$(find "$builder" -name ld-linux-x86-64.so.2 -print -quit)" --library-path "$libraries" "$builder/usr/bin/$python")
     home=$builder/usr
