@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 OUT ?= build/demo
 TARGET ?= directory
 SETUP := VENV=$(VENV) deploy/make/setup.sh
-NATIVE := $(shell find native -name '*.pyx' -o -name '*.pxd' -o -name '*.pxi' -o -name '*.h')
+NATIVE := $(shell find native -name '*.pyx' -o -name '*.pxd' -o -name '*.pxi')
 PINS := deploy/make/constraints.txt pyproject.toml deploy/make/setup.sh
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -107,8 +107,8 @@ faults: dev ## the agent with the brokers, sensors and clocks there are: N runs 
 	PYTHONPATH=tests/faults:tests/couchbase $(BIN)/python -m campaign --seed $(SEED) $(if $(RUN),--run $(RUN),--runs $(N)) $(if $(BROKER),--broker $(BROKER)) $(if $(IDENTITY),--identity $(IDENTITY)) $(if $(FAMILY),--family '$(FAMILY)') $(if $(WAY),--way $(WAY)) $(if $(PLANT),--plant '$(PLANT)')
 
 # --- for boards: wheels and packages, cross-compiled (docs/how-to/install.md) -----------------------------------------
-# armv7 has msgspec as source alone. One after another: each compiles with all cores. The releases have Python 3.11, 3.13
-# and 3.14; for 3.12, which none has, the headers are those of this machine's python3.12.
+# armv7 has msgspec as source alone. One after another: each compiles with all cores. The releases have Python 3.11,
+# 3.13 and 3.14; for 3.12, which none has, the headers are those of this machine's python3.12.
 BOARDS ?= amd64 arm64 armhf
 RELEASES ?= bookworm 3.12 trixie forky
 BOARD ?= arm64

@@ -72,7 +72,6 @@ def extensions() -> list[Extension]:
         Extension(
             name,
             [source],
-            include_dirs=sorted({header.parent.as_posix() for header in NATIVE.rglob("*.h")}),
             extra_compile_args=flags,
             extra_link_args=links,
             # Named, so that exp and log bind to libm's present ones, and not to those for programs of before 2018.

@@ -36,7 +36,10 @@ say() {
     printf '%4d s, %4d s of processor  %s\n' "$SECONDS" $((now - used)) "$*"
     used=$now SECONDS=0
 }
-inside() { chroot "$root" /usr/bin/env -i ${QEMU_CPU:+QEMU_CPU=$QEMU_CPU} PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 "$@"; }
+inside() {
+    chroot "$root" /usr/bin/env -i ${QEMU_CPU:+QEMU_CPU=$QEMU_CPU} PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+        DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 "$@"
+}
 as_agent() { inside runuser -u sluicegate -- "$@"; }
 dpkg_there() { inside dpkg ${unpacked:+--force-depends} "$@"; }
 # What the scripts of the root's own packages would have made, as far as the agent's package needs it.

@@ -74,7 +74,8 @@ install -D -m 0644 "$here/systemd/sluicegate.service" "$root/etc/systemd/system/
 install -D -m 0755 "$here/systemd/sluicegate-limits" "$root/etc/systemd/system-generators/sluicegate-limits"
 if [ "$root" = / ]; then
     getent group sluicegate >/dev/null || groupadd --system sluicegate
-    getent passwd sluicegate >/dev/null || useradd --system --gid sluicegate --home-dir /var/lib/sluicegate --shell /usr/sbin/nologin sluicegate
+    getent passwd sluicegate >/dev/null ||
+        useradd --system --gid sluicegate --home-dir /var/lib/sluicegate --shell /usr/sbin/nologin sluicegate
     install -d -o root -g sluicegate -m 0750 /etc/sluicegate
     install -d -o root -g root -m 0700 /etc/sluicegate/credentials
     install -d -o sluicegate -g sluicegate -m 0700 /var/lib/sluicegate

@@ -5,8 +5,11 @@ from libc.stdint cimport INT64_MAX, int64_t
 
 import sys
 
-cdef double _LARGEST = 2.0**960
-cdef int64_t _WHOLE = 1LL << 61
+from sluicegate.constants import LARGEST as _LARGEST
+from sluicegate.constants import LATEST as _LATEST
+
+cdef double MAGNITUDE = _LARGEST
+cdef int64_t TIMES = _LATEST
 #: The fields that are looked at, by their place in the record.
 cdef enum:
     FIRST, N, T_FIRST, T_LAST, TOTAL, PRE_LOW, PRE_HIGH, LOW, LOW_PLACES
@@ -28,9 +31,9 @@ def is_sound(const unsigned char[::1] packed):
 cdef bint _is_sound(const int64_t* i, const double* d) noexcept nogil:
     if i[N] < 1 or i[FIRST] < 0 or i[FIRST] > INT64_MAX - i[N]:
         return False
-    if not (-_WHOLE <= i[T_FIRST] <= i[T_LAST] <= _WHOLE and 0 <= i[DOUBT] <= i[N] and -_WHOLE <= i[GAP] <= _WHOLE):
+    if not (-TIMES <= i[T_FIRST] <= i[T_LAST] <= TIMES and 0 <= i[DOUBT] <= i[N] and -TIMES <= i[GAP] <= TIMES):
         return False
-    if not (-_LARGEST <= d[LOW] <= d[X_FIRST] <= d[HIGH] <= _LARGEST and d[LOW] <= d[X_LAST] <= d[HIGH]):
+    if not (-MAGNITUDE <= d[LOW] <= d[X_FIRST] <= d[HIGH] <= MAGNITUDE and d[LOW] <= d[X_LAST] <= d[HIGH]):
         return False
     if i[FLAGS] & ~_KNOWN or not isfinite(d[TOTAL]) or not _has_sums(i, d) or not _has_logs(i[N], d):
         return False

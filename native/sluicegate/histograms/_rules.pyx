@@ -137,7 +137,9 @@ cdef class HopRule:
         for i in range(self.held - n, self.held):
             squares += (self.sizes[i] - self.mean) * (self.sizes[i] - self.mean)
         self.n = n
-        self.spread = c_student_quantile(self.confidence, self.z, n - 1) * sqrt(squares / (n - 1)) if squares > 0.0 else 0.0
+        self.spread = 0.0
+        if squares > 0.0:
+            self.spread = c_student_quantile(self.confidence, self.z, n - 1) * sqrt(squares / (n - 1))
 
     # for Python
 

@@ -14,15 +14,18 @@ from math import fsum, isclose
 from pathlib import Path
 from typing import Any
 
+import pytest
 from durable_agent import NOON, SECOND, configured
 from target_suite.memory import MemoryTarget
 
 from sluicegate.format import chunk as chunks
 from sluicegate_agent.messages import Message
 from sluicegate_agent.pipeline import Pipeline
+from sluicegate_agent.record import recovery
 from sluicegate_agent.record.recorder import Recorder
 from sluicegate_agent.replay import Replay, jsonl_payloads
 from sluicegate_agent.state import State, StoreDamaged
+from sluicegate_agent.state import state as state_module
 from sluicegate_agent.sync import Sync
 
 TRUTHS: dict[str, Callable[[list[float]], float]] = {"count": len, "sum": fsum, "max": max, "min": min}
@@ -251,3 +254,11 @@ def flip(path: Path, table: str, column: str, row: Row, names: list[str], rng: r
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as store:
         store.execute(update, (new, *row))
     return f"{table}.{column} of {row[:2]}: byte {at}, bit {bit}"
+
+
+def placed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Board:
+    """A board at a place that does not change although its file is written anew."""
+    monkeypatch.setattr(state_module, "home", lambda _: {"inode": "1"})
+    made = Board(folder)
+    monkeypatch.setattr(recovery, "now_us", made.now)
+    return made

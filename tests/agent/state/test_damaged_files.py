@@ -11,13 +11,11 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
-from flipped import Board
+from flipped import Board, placed
 from thorough import number, some
 
 from sluicegate_agent.errors import EnvironmentRefused
-from sluicegate_agent.record import recovery
 from sluicegate_agent.state import State
-from sluicegate_agent.state import state as state_module
 
 PAGE, LOG_HEAD, LOG_FRAME, SECTOR = 4096, 32, 24, 512
 Files = dict[Path, bytes]
@@ -25,11 +23,8 @@ Files = dict[Path, bytes]
 
 @pytest.fixture
 def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Board:
-    """At a place that does not change although its file is written anew."""
-    monkeypatch.setattr(state_module, "home", lambda _: {"inode": "1"})
-    made = Board(tmp_path)
-    monkeypatch.setattr(recovery, "now_us", made.now)
-    return made
+    """One for each test."""
+    return placed(tmp_path, monkeypatch)
 
 
 def fault(board: Board, files: Files, what: str) -> list[str]:

@@ -10,14 +10,13 @@ import pytest
 
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
 from durable_agent import NOON, configured
-from flipped import Board, columns, flip
+from flipped import Board, columns, flip, placed
 from thorough import number
 
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.identity.unsure import Unsure, lose_memory
 from sluicegate_agent.messages import Message
 from sluicegate_agent.pipeline import Pipeline
-from sluicegate_agent.record import recovery
 from sluicegate_agent.state import State
 from sluicegate_agent.state import state as state_module
 from sluicegate_agent.state.schema import create
@@ -27,11 +26,8 @@ VERSION_8 = Path(__file__).parents[2] / "cases/agent_stores/version-8.sql"
 
 @pytest.fixture
 def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Board:
-    """At a place that does not change although its file is written anew."""
-    monkeypatch.setattr(state_module, "home", lambda _: {"inode": "1"})
-    made = Board(tmp_path)
-    monkeypatch.setattr(recovery, "now_us", made.now)
-    return made
+    """One for each test."""
+    return placed(tmp_path, monkeypatch)
 
 
 def test_each_flipped_bit_is_harmless_or_told(board: Board) -> None:
