@@ -12,7 +12,6 @@ import logging
 import os
 import sqlite3
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from sluicegate_agent.config.sources import SourceConfig
 from sluicegate_agent.errors import InputRefused
 from sluicegate_agent.identity.place import Place, read_place
 from sluicegate_agent.inputs.lines import Lines
+from sluicegate_agent.inputs.rotated import Identity, Rotated, beside, changed_at, place_of
 from sluicegate_agent.logs.repeats import Repeats
 from sluicegate_agent.messages import Message
 
@@ -30,11 +30,9 @@ log = logging.getLogger("sluicegate.tail")
 MARK, PIECE = 256, 65_536
 #: Seconds between two looks for a file that was rotated, and for which its end must have been seen.
 LOOKED_EVERY = 1.0
-#: Other files of the folder that are looked at, to find one that was rotated.
+#: Other files of the folder that are opened, to find one that was rotated.
 OTHERS = 64
 _HEADER_MOST = 65_536
-_PACKED = (".gz", ".xz", ".bz2", ".zst")
-Identity = tuple[int, int]
 
 
 class Tail:
@@ -64,17 +62,16 @@ class Tail:
         self._repeats = Repeats(log)
         self._handle = -1
         self._queue: list[tuple[Path, Identity | None]] = []
-        #: Files that were read to their ends, and when they were changed last: an inode is used again.
-        self._ended: deque[tuple[Identity, int]] = deque(maxlen=OTHERS)
+        self._rotated = Rotated(connection, self._file, source.topic)
         self._columns: dict[int, list[str]] = {}
         self._ready: list[tuple[int, Message | None]] = []
         self._next_look = self._ended_at = 0.0
-        self.changed = False
+        self._has_moved = False
         self._find()
         if not self._place.inode:
             if may_be_lost and found is None:
                 self._to_end()
-            self.changed |= self._open(self._file, self._place.offset)
+            self._has_moved |= self._open(self._file, self._place.offset)
 
     # where to read
 
@@ -82,37 +79,28 @@ class Tail:
         """The file with the place in it, and what was begun after it; the file itself where there is none."""
         if not self._place.inode:
             return
-        candidates = [path for path in [self._file, *self._others()] if self._holds_place(path)]
-        same = [path for path in candidates if _identity(path) == (self._place.device, self._place.inode)]
+        candidates = [path for path in [self._file, *beside(self._file)[:OTHERS]] if self._holds_place(path)]
+        mine = self._place.device, self._place.inode
+        same = [path for path in candidates if place_of(path) == mine]
         copies = candidates if self._place.mark else []
         found = next(iter([*same, *copies]), None)
+        if not same and place_of(self._file) != mine:
+            self._rotated.forget()
         if found is None:
             self._lost("is not the one that was read, and no other file of its folder is: it is read from its begin")
             self._place = Place(0, 0, 0, b"")
             return
-        is_rotated = _identity(found) != _identity(self._file)
-        self._queue = self._after(_identity(found), _changed(found)) if is_rotated else []
+        is_rotated = place_of(found) != place_of(self._file)
+        self._queue = self._after(place_of(found), changed_at(found)) if is_rotated else []
         self._open(found, self._place.offset)
 
     def _after(self, ended: Identity | None, changed: int) -> list[tuple[Path, Identity | None]]:
         """What was written after a file that was rotated, as it is now, the file itself last."""
-        now = _identity(self._file)
-        others = [(_changed(each), each, _identity(each)) for each in self._others()]
-        newer = [
-            (at, each, who)
-            for at, each, who in others
-            if at >= changed and who not in (None, ended, now) and (who, at) not in self._ended
-        ]
-        return [*((each, who) for _, each, who in sorted(newer)), (self._file, now)]
-
-    def _others(self, *, packed: bool = False) -> list[Path]:
-        """Files that it may have been renamed to, the newest first; those that are packed cannot be read on."""
-        try:
-            found = [each for each in self._file.parent.iterdir() if each.name.startswith(self._file.name)]
-        except OSError:
-            return []
-        asked = [each for each in found if (each.suffix in _PACKED) == packed and each.is_file()]
-        return sorted(asked, key=_changed, reverse=True)[:OTHERS]
+        now = place_of(self._file)
+        following, doubts = self._rotated.after(ended, changed)
+        for why in doubts:
+            self._lost(why)
+        return [*((each, place_of(each)) for each in following), (self._file, now)]
 
     def _holds_place(self, path: Path) -> bool:
         mark, offset = self._place.mark, self._place.offset
@@ -126,7 +114,7 @@ class Tail:
     def _lost(self, why: str) -> None:
         self._tell_lost()
         log.warning("%s %s; lines between may be lost", self._file, why)
-        self.changed = True
+        self._has_moved = True
 
     def _to_end(self) -> None:
         """Read on behind the last line that is there: from the begin each would count twice."""
@@ -151,6 +139,8 @@ class Tail:
         mark = self._place.mark if offset else b""
         self._place = Place(status.st_dev, status.st_ino, offset, mark)
         self._raw, self._raw_at = mark, offset - len(mark)
+        if path == self._file and not self._queue:
+            self._rotated.begun()
         return not self._is_csv or self._read_header(path)
 
     def _read_header(self, path: Path) -> bool:
@@ -224,23 +214,24 @@ class Tail:
         self._next_look = now + LOOKED_EVERY
         if not self._queue:
             mine = self._place.device, self._place.inode
-            if _identity(self._file) in (mine, None):
+            if place_of(self._file) in (mine, None):
                 return False
-            renamed = next((each for each in self._others() if _identity(each) == mine), None)
+            renamed = next((each for each in beside(self._file) if place_of(each) == mine), None)
             if renamed is None and self._place.mark and self._holds_place(self._file):
                 return self._open(self._file, self._place.offset)  # a copy of what was read took its place
-            self._queue = self._after(mine, _changed(renamed or self._file))
+            self._queue = self._after(mine, changed_at(renamed or self._file))
         if self._lines.begun:
             self._ready = self._lines.last()
             return True
         following, identity = self._queue.pop(0)
         status = os.fstat(self._handle)
-        if _identity(following) != identity:  # rotated meanwhile
+        if place_of(following) != identity:  # rotated meanwhile
             self._queue = self._after((status.st_dev, status.st_ino), status.st_mtime_ns)
             return True
-        if any(status.st_mtime_ns < _changed(each) <= _changed(following) for each in self._others(packed=True)):
+        packed = map(changed_at, beside(self._file, packed=True))
+        if any(status.st_mtime_ns < each <= changed_at(following) for each in packed):
             self._lost("was rotated more than once, and a file in between is packed")
-        self._ended.append(((status.st_dev, status.st_ino), status.st_mtime_ns))
+        self._rotated.ended(self._handle)
         return self._open(following, 0)
 
     def _pass(self, length: int) -> None:
@@ -248,7 +239,7 @@ class Tail:
         end = min(place.offset + length, self._raw_at + len(self._raw))  # a last line has no end
         place.offset, read = end, end - self._raw_at
         place.mark = self._raw[max(0, read - MARK) : read]
-        self.changed = True
+        self._has_moved = True
 
     def _row(self, message: Message) -> Message | None:
         if not self._is_csv:
@@ -263,14 +254,20 @@ class Tail:
 
     # commits
 
+    @property
+    def changed(self) -> bool:
+        """Whether anything waits for a commit."""
+        return self._has_moved or self._rotated.changed
+
     def save(self, connection: sqlite3.Connection) -> None:
         """Write the place, inside the caller's transaction."""
-        if self.changed:
+        if self._has_moved:
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (self._key, self._place.pack(self._key)))
+        self._rotated.save(connection)
 
     def saved(self) -> None:
         """The transaction is durable."""
-        self.changed = False
+        self._has_moved = self._rotated.changed = False
 
     def close(self) -> None:
         """Let the file go."""
@@ -280,16 +277,3 @@ class Tail:
 
 
 _encode_json = msgspec.json.Encoder().encode
-
-
-def _changed(path: Path) -> int:
-    with contextlib.suppress(OSError):
-        return path.stat().st_mtime_ns
-    return 0
-
-
-def _identity(path: Path) -> Identity | None:
-    with contextlib.suppress(OSError):
-        status = path.stat()
-        return status.st_dev, status.st_ino
-    return None

@@ -53,20 +53,25 @@ def differences(was: dict[str, Any], now: dict[str, Any]) -> list[str]:
 
 
 def _file(path: Path) -> str | None:
-    """Inode and generation: a number that a file system makes up for each new file."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
     try:
-        inode, answer = os.fstat(handle).st_ino, bytearray(8)
-        try:
-            fcntl.ioctl(handle, _GET_GENERATION, answer)
-        except OSError:
-            return f"{inode}"
-        return f"{inode}:{int.from_bytes(answer[:4], sys.byteorder)}"
+        return identity_of(handle)
     finally:
         os.close(handle)
+
+
+def identity_of(handle: int) -> str:
+    """An open file's inode and generation: a number that a file system makes up for each new file; none where it does
+    not."""
+    inode, answer = os.fstat(handle).st_ino, bytearray(8)
+    try:
+        fcntl.ioctl(handle, _GET_GENERATION, answer)
+    except OSError:
+        return f"{inode}"
+    return f"{inode}:{int.from_bytes(answer[:4], sys.byteorder)}"
 
 
 def _is_unsteady(path: Path, root: Path) -> bool:

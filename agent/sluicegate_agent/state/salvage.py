@@ -33,7 +33,7 @@ from sluicegate_agent.checksums import (
     is_sound_time,
     require_sound,
 )
-from sluicegate_agent.identity.place import read_place
+from sluicegate_agent.identity.place import read_known, read_place
 from sluicegate_agent.identity.unsure import NAME as UNSURE
 from sluicegate_agent.identity.unsure import read as read_unsure
 from sluicegate_agent.outbox import is_sound_chunk
@@ -177,7 +177,7 @@ def _is_counter(row: Row) -> bool:
 
 
 def _is_meta(row: Row) -> bool:
-    return row[0] in _META or str(row[0]).startswith(("alert.", "budget", "tail "))
+    return row[0] in _META or str(row[0]).startswith(("alert.", "budget", "tail ", "tailed "))
 
 
 def _is_sequence(row: Row) -> bool:
@@ -251,6 +251,8 @@ def _is_whole(table: str, row: Row) -> bool:
             return is_hexadecimal(row[1], 32)
         elif table == "meta" and str(row[0]).startswith("tail "):
             read_place(str(row[0]), row[1])
+        elif table == "meta" and str(row[0]).startswith("tailed "):
+            read_known(str(row[0]), row[1])
         elif table == "meta" and row[0] == UNSURE:
             read_unsure(row[1])
         elif table == "meta" and row[0] in (BEFORE, BYTES, *TIMES):

@@ -7,85 +7,15 @@ import os
 import random
 import shutil
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
-from desk import Desk
+from growing_file import Reader, gaps
 
-from sluicegate.format.bucket import Bucket
-from sluicegate_agent.inputs import tail as tails
-from sluicegate_agent.inputs.inputs import Inputs
-from sluicegate_agent.inputs.no_broker import NoLink
 from sluicegate_agent.state import StoreDamaged
-
-
-class Reader:
-    """A pipeline with one file as its input; killed and begun again at will."""
-
-    def __init__(self, folder: Path, *, recorded: bool = False, **keys: Any) -> None:
-        self.file = folder / f"meter.{keys.pop('suffix', 'log')}"
-        source = {"topic": "meter", "input": "tail", "file": str(self.file), "format": "number", "streams": {"x": ""}}
-        self.desk = Desk(folder, source | keys, recorded=recorded)
-        self.begin()
-
-    def begin(self) -> None:
-        """Open the file where the state says."""
-        self.inputs = Inputs(self.desk.config, self.desk.pipeline, NoLink())
-
-    def killed(self) -> None:
-        """What was not committed is forgotten."""
-        self.inputs.close()
-        self.desk.killed()
-        self.begin()
-
-    def read(self, *, commit: bool = True) -> None:
-        """Take all there is, as an agent does in its turns."""
-        for _ in range(8):
-            while self.inputs.step():
-                if commit or not self.desk.pipeline.has_room or self.desk.pipeline.pending > 100:
-                    self.desk.pipeline.commit()
-        if commit:
-            self.desk.pipeline.commit()
-
-    def write(self, *values: Any, end: str = "\n") -> None:
-        """Lines at the end of the file."""
-        with self.file.open("a") as handle:
-            handle.write("".join(f"{value}{end}" for value in values))
-
-    def total(self) -> tuple[float, int]:
-        """Sum and count of what was counted."""
-        return self.desk.sums().get("x", (0.0, 0))
-
-
-def gaps(one: Reader) -> list[int]:
-    """What the buckets of each stream say is missing, the open one included."""
-    one.desk.pipeline.flush()
-    one.desk.pipeline.fold_next()
-    one.desk.pipeline.commit()
-    found = dict.fromkeys((stream.number for stream in one.desk.state.streams.values()), 0)
-    for number, bucket in one.desk.state.store.connection.execute("SELECT stream, bucket FROM outbox"):
-        found[number] += Bucket.unpack(bucket).gap
-    return list(found.values())
-
-
-@pytest.fixture
-def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Reader]]:
-    """Makes a reader that looks for rotations at once; closes it."""
-    monkeypatch.setattr(tails, "LOOKED_EVERY", 0.0)
-    made: list[Reader] = []
-
-    def make(**keys: Any) -> Reader:
-        made.append(Reader(tmp_path, **keys))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.inputs.close()
-        one.desk.state.close()
 
 
 def test_lines_count_once_and_equal_ones_each(reader: Callable[..., Reader]) -> None:

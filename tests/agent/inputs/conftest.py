@@ -1,0 +1,33 @@
+"""The fixture of the tests that read files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from growing_file import Reader
+
+
+@pytest.fixture
+def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Reader]]:
+    """Makes a reader that looks for rotations at once; closes it."""
+    pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
+    from growing_file import Reader
+
+    from sluicegate_agent.inputs import tail as tails
+
+    monkeypatch.setattr(tails, "LOOKED_EVERY", 0.0)
+    made: list[Reader] = []
+
+    def make(**keys: Any) -> Reader:
+        made.append(Reader(tmp_path, **keys))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.inputs.close()
+        one.desk.state.close()
