@@ -75,7 +75,7 @@ class Entry:
     def __init__(self, config: Config, state: State, identities: Identities, guard: Guard, house: House) -> None:
         self.config, self.state, self.identities, self.house = config, state, identities, house
         self.routes = Routes(config)
-        self.members = Members(config, [*state.streams], self._leave)
+        self.members = Members(config, state.streams.values(), self._leave)
         self.senders = Senders(state.store.connection, config, identities)
         self._guard = guard
         self._sessions = self._sessions_of(config)

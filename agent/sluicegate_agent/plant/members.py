@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from sluicegate_agent.config.sources import SourceConfig, may_feed
 from sluicegate_agent.naming.names import base_of, device_of, key_of
 from sluicegate_agent.routing.routes import Route
+from sluicegate_agent.streams import Stream
 
 if TYPE_CHECKING:
     from sluicegate_agent.config import Config
@@ -52,16 +53,33 @@ class Keys:
         return is_first
 
 
+def _began(stream: Stream) -> tuple[str, int]:
+    return stream.incarnation, stream.number  # other tags are another number
+
+
+def _newest(stream: Stream) -> int:
+    """Its newest reading's time: no row has when it was heard of last."""
+    newest = stream.builder.newest if stream.builder else None
+    return -(1 << 62) if newest is None else newest
+
+
 class Members:
     """Which streams are there; `leave` is told of those that make room for others."""
 
-    def __init__(self, config: Config, streams: list[str], leave: Callable[[str], None]) -> None:
+    def __init__(self, config: Config, streams: Iterable[Stream], leave: Callable[[str], None]) -> None:
         self._keys = {source.subscribed: Keys(source) for source in config.plants}
         self._leave = leave
-        for stream in streams if self._keys else ():
-            keys = next((each for each in self._keys.values() if may_feed(each.source, stream)), None)
-            if keys is not None:
-                keys.add(stream)
+        there = sorted(streams, key=_began) if self._keys else []
+        of = {stream.name: self._keys_of(stream.name) for stream in there}
+        for stream in there:
+            if (keys := of[stream.name]) is not None:
+                keys.add(stream.name)
+        for stream in sorted(there, key=_newest):
+            if (keys := of[stream.name]) is not None:
+                keys.heard(stream.name)
+
+    def _keys_of(self, stream: str) -> Keys | None:
+        return next((each for each in self._keys.values() if may_feed(each.source, stream)), None)
 
     def may_have_left(self, route: Route) -> bool:
         """Whether keys of a source make room for others."""

@@ -50,11 +50,15 @@ def test_a_key_too_many_is_refused_counted_and_named(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("restarted", [False, True])
 @pytest.mark.parametrize(("evict", "left"), [("oldest", "a"), ("lru", "b")])
-def test_who_makes_room(tmp_path: Path, evict: str, left: str) -> None:
-    """The key that was heard of first, or the one that was heard of least lately."""
+def test_who_makes_room(tmp_path: Path, evict: str, left: str, restarted: bool) -> None:
+    """The key that was heard of first, or the one that was heard of least lately; a start forgets neither."""
     plant = Plant(configured(tmp_path, keyed(2, evict)))
     for number, machine in enumerate("abac"):
+        if restarted and machine == "c":
+            plant.commit()
+            plant.restart()
         plant.say(f"plant/{machine}", said(number))
     assert sorted(plant.state.streams) == sorted(f"{name}/{m}" for name in ("temp", "flow") for m in "abc" if m != left)
 
