@@ -87,6 +87,7 @@ class Entry:
         self._some = any(source.time is not None for source in config.plants)
         self._count_timed()
         self._left_until = kept_time(state.store.connection, LEFT)
+        self._before = ("", 0)
         self._lost_until = kept_time(state.store.connection, LOST)
 
     def _count_timed(self) -> None:
@@ -160,6 +161,8 @@ class Entry:
         if self.senders.heard(source.topic if is_bare(source) else decoded.source):
             self._count_timed()
         self.identities.know(source, decoded.source)
+        if source.sequence is not None and decoded.readings and decoded.readings[0][0] not in self.state.streams:
+            self._before = decoded.source, self.identities.missing(decoded.source)
         return ""
 
     def _why_none(self, route: Route, decoded: Decoded) -> str:
@@ -231,7 +234,7 @@ class Entry:
             if why := why or self.members.room_for(route, stream):
                 self.shaping.forget(stream)
                 return why
-            self.house.open(self.state.begin(stream, decoded.source))
+            self._begin(stream, decoded.source, missing)
             until = self._left_until if self.members.may_have_left(route) else None
             for each in (until, self._lost_until):
                 if each is not None:
@@ -241,6 +244,14 @@ class Entry:
         if route.told or route.asked:
             self._tag(stream, route, decoded)
         return ""
+
+    def _begin(self, name: str, sender: str, missing: int) -> None:
+        """A stream that was never there, or that left: what its sender lost while it was away is owed."""
+        stream = self.state.begin(name, sender)
+        known, before = self._before
+        if known == sender and missing > before:
+            stream.owe(missing - before)
+        self.house.open(stream)
 
     def _fed(self, route: Route, stream: str, sender: str, missing: int) -> None:
         self.members.heard(route, stream)

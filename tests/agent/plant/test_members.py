@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
-from plants import NOON, SECOND, Plant, configured
+from plants import NOON, SECOND, Plant, configured, documents
 
 from sluicegate_agent.plant import senders
 
@@ -91,6 +91,41 @@ def test_keys_that_come_and_go_lose_and_double_nothing(tmp_path: Path, evict: st
     found = plant.hand_over(tmp_path)
     assert {name: sorted(values) for name, values in found.items()} == {k: sorted(v) for k, v in truth.items()}
     assert plant.count("keys.evicted") > 10
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("evict", ["oldest", "lru"])
+def test_what_a_key_lost_while_it_was_away_is_missing(tmp_path: Path, evict: str, late: bool) -> None:
+    """The buckets of both its stays tell of every number between that did not come, and of no other.
+
+    What comes late after all may go on being told as missing: nobody remembers what the former stay told.
+    """
+    rng = random.Random(7)
+    plant = Plant(configured(tmp_path, keyed(3, evict)))
+    came: dict[str, set[int]] = defaultdict(set)
+    numbers: dict[str, int] = defaultdict(int)
+    for _ in range(120):
+        machine = rng.choice("abcdef")
+        numbers[machine] += rng.choice([1, 1, 1, 3])
+        said_now = {numbers[machine]} | ({rng.randrange(1, numbers[machine] + 1)} if late else set())
+        for number in sorted(said_now):
+            plant.say(f"plant/{machine}", said(number))
+            came[machine].add(number)
+        if rng.random() < 0.2:
+            plant.commit()
+        if rng.random() < 0.1:
+            plant.restart() if not plant.pipeline.pending else plant.commit()
+    plant.hand_over(tmp_path)
+    assert plant.count("keys.evicted") > 20
+    told: dict[str, int] = defaultdict(int)
+    for chunk in documents(tmp_path):
+        told[chunk.stream] += sum(bucket.gap for bucket in chunk.buckets)
+    lost = {machine: max(of) - min(of) + 1 - len(of) for machine, of in came.items()}
+    assert sum(lost.values()) > 10
+    for name in SIGNS:
+        for machine, missing in lost.items():
+            assert told[f"{name}/{machine}"] >= missing
+            assert late or told[f"{name}/{machine}"] == missing
 
 
 @pytest.mark.parametrize("evict", ["oldest", "lru"])
