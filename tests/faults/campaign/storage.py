@@ -21,6 +21,8 @@ from pathlib import Path
 _SHUTDOWN, _WITHOUT_FLUSHING = 0x8004587D, 2
 PATIENCE = 20.0
 _FREEZE, _THAW = 0xC0045877, 0xC0045878
+_PREFIX, _LOCK = "sluicegate-faults-", "held"
+_held: list[int] = []
 
 
 def _run(*command: str) -> bool:
@@ -28,9 +30,54 @@ def _run(*command: str) -> bool:
 
 
 def base() -> Path:
-    """A folder in memory where there is one: SIGKILL loses nothing that was written, so syncing proves nothing here."""
+    """A folder in memory where there is one: SIGKILL loses nothing that was written, so syncing proves nothing here.
+
+    It is locked while this process lives; folders that killed campaigns left behind are taken away first.
+    """
     memory = Path("/dev/shm")  # noqa: S108  a folder of our own is made below it
-    return Path(tempfile.mkdtemp(prefix="sluicegate-faults-", dir=memory if memory.is_dir() else None))
+    above = memory if memory.is_dir() else Path(tempfile.gettempdir())
+    for each in above.glob(f"{_PREFIX}*/{_LOCK}"):
+        if _locked(each) is not None:
+            take_away(each.parent)
+    begun = Path(tempfile.mkdtemp(prefix="sluicegate-begun-", dir=above))
+    (begun / _LOCK).touch()
+    if (lock := _locked(begun / _LOCK)) is not None:
+        _held.append(lock)
+    folder = begun.with_name(begun.name.replace("sluicegate-begun-", _PREFIX))
+    return begun.rename(folder)
+
+
+def _locked(lock: Path) -> int | None:
+    """The lock, open and ours from now on; None where a living process has it, or where it is gone."""
+    try:
+        handle = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        return None
+    return handle
+
+
+def take_away(folder: Path) -> None:
+    """What a killed campaign left: file systems, which may be frozen, and files."""
+    for line in reversed(Path("/proc/self/mounts").read_text().splitlines()):
+        place = Path(line.split(" ")[1])
+        if place.is_relative_to(folder):
+            with contextlib.suppress(OSError):
+                _tell(place, _THAW, struct.pack("i", 0))
+            _run("umount", "-l", str(place))
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _tell(place: Path, request: int, argument: bytes) -> None:
+    handle = os.open(place, os.O_RDONLY)
+    try:
+        fcntl.ioctl(handle, request, argument)
+    finally:
+        os.close(handle)
 
 
 @cache
@@ -156,24 +203,17 @@ class PowerDisk(Plain):
             _run("umount", "-l", str(self.path))
         self._image.unlink(missing_ok=True)
 
-    def _tell(self, request: int, argument: bytes) -> None:
-        handle = os.open(self.path, os.O_RDONLY)
-        try:
-            fcntl.ioctl(handle, request, argument)
-        finally:
-            os.close(handle)
-
     def cut_power(self) -> None:
         """From now on nothing more reaches the medium, and what was not synced never will."""
-        self._tell(_SHUTDOWN, struct.pack("I", _WITHOUT_FLUSHING))
+        _tell(self.path, _SHUTDOWN, struct.pack("I", _WITHOUT_FLUSHING))
 
     def hang(self) -> None:
         """From now on whoever writes waits, in the call, and not even SIGKILL ends it."""
-        self._tell(_FREEZE, struct.pack("i", 0))
+        _tell(self.path, _FREEZE, struct.pack("i", 0))
 
     def go_on(self) -> None:
         """Let them write."""
-        self._tell(_THAW, struct.pack("i", 0))
+        _tell(self.path, _THAW, struct.pack("i", 0))
 
     def restore_power(self) -> None:
         """Mount what the medium has. No process may have a file open below it."""
