@@ -56,6 +56,7 @@ class StoredSlices:
         self.asked = config, sharing
         self.name, self.names, self._definition = config.name, (config.name,), config.definition
         self.aggregates = config.aggregates
+        self._before = max(0, config.spec.pause - 1)  # a reading so shortly before a session would be of it
         self.changed, self.begun_anew, self.is_damaged, self.is_begun = self.is_new, False, False, False
         self._dropped = 0  # windows whose result had no room, since somebody asked
         self.given: list[SliceResult] = []
@@ -145,7 +146,7 @@ class StoredSlices:
         newest = stream.builder.next - 1 if stream.builder else 0
         for each in reversed(self.given):
             doubt = doubts.since(each.start) if doubts else None
-            lacks = doubts is not None and doubts.lacks_since(self.asked[0], each.start)
+            lacks = doubts is not None and doubts.lacks_since(self.asked[0], each.start - self._before)
             for name in self.asked[0].aggregates:
                 value, low, high, exact = answer(name, each)
                 told = plain(value), plain(low), plain(high), exact

@@ -12,7 +12,6 @@ from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from sluicegate.constants import NEVER
-from sluicegate.policies import Time
 from sluicegate.windowing.partitions import ENDED, FINAL, FORGET, TRIGGER, Partition
 from sluicegate.windowing.triggers import CountTrigger, TimeTrigger
 
@@ -64,7 +63,7 @@ class EventTimeWindows:
     def __init__(self, window: WindowOperator) -> None:
         self.window, spec = window, window.spec
         self.lateness = spec.lateness or 0
-        self.gap = spec.evict.span if spec.kind == "session" and isinstance(spec.evict, Time) else 0  # of sessions
+        self.gap = spec.pause
         self.covering: Any = None if self.gap else spec.covering()
         self.count = spec.trigger.count if isinstance(spec.trigger, CountTrigger) else None
         self.period = spec.trigger.period if isinstance(spec.trigger, TimeTrigger) else None

@@ -126,8 +126,7 @@ class Slices:
         self.slices: dict[int, _Slice] = {}
         self.windows: dict[int, _Window] = {}
         self._lateness = spec.lateness or 0
-        evict = spec.evict
-        self._gap = evict.span if spec.kind == "session" and isinstance(evict, Time) else 0
+        self._gap = spec.pause
         self._covering: Any = None if self._gap else spec.covering()
         self._regular = Regular.of(spec)
         self._count = spec.trigger.count if isinstance(spec.trigger, CountTrigger) else 0

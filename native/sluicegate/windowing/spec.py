@@ -76,6 +76,11 @@ class WindowSpec:
         told = self.lateness is not None or self.aligned is not None
         return self.kind in ("hopping", "session") or (self.kind == "tumbling" and by_time and told)
 
+    @property
+    def pause(self) -> int:
+        """The pause in µs that ends a session; 0 of other windows."""
+        return self.evict.span if self.kind == "session" and isinstance(self.evict, Time) else 0
+
     def covering(self) -> calendar.Covering:
         """Which windows (start, end) hold a time: of tumbling and hopping windows by event time."""
         evict, place = self.evict, calendar.zone(self.timezone or "UTC") if self.aligned else None

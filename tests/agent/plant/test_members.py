@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
 from plants import NOON, SECOND, Plant, configured, documents
 
+from sluicegate_agent.messages import EndedResult
 from sluicegate_agent.plant import senders
 
 SOURCE: dict[str, Any] = {
@@ -148,6 +149,36 @@ def test_a_key_that_comes_back_says_that_it_lacks_what_it_had(tmp_path: Path, ev
         plant.say("plant/a", said(number))
         plant.commit()
     assert [plant.pipeline.answers("temp/a", name)[0].exact for name in ("last", "minute", "minutes")] == [True] * 3
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_window_with_ends_that_says_exact_has_all_that_its_key_ever_said(tmp_path: Path, seed: int) -> None:
+    """Sessions and hops of keys that come and go: the extent and the count of an exact result are those of no break."""
+    rng, gap = random.Random(seed), 10
+    windows = [
+        {"name": "pause", "kind": "session", "evict": {"time": f"{gap}s"}, "aggregate": "count"},
+        {"name": "hop", "kind": "hopping", "evict": {"time": "20s", "hop": "10s"}, "lateness": "0s",
+         "aggregate": "count"},
+    ]  # fmt: skip
+    plant = Plant(configured(tmp_path, keyed(2, "oldest") | {"streams": {"temp": "temp"}}, window=windows))
+    came: dict[str, list[int]] = defaultdict(list)
+    told: list[EndedResult] = []
+    for _ in range(150):
+        newest = max((of[-1] for of in came.values()), default=0)
+        machine, second = rng.choice("aaabc"), newest + rng.choice([0, 1, 4, 9, 10, 11, 30])
+        came[machine].append(second)
+        plant.say(f"plant/{machine}", said(second) | {"n": len(came[machine])})
+        plant.commit()
+        told += [each for each in plant.pipeline.results() if isinstance(each, EndedResult)]
+    sure = 0
+    for each in (each for each in told if each.exact and each.stage == "final"):
+        times = came[each.stream[-1]]
+        start, end = ((at - NOON) // SECOND for at in (each.start_us, each.end_us))
+        assert each.value == sum(start <= time < end for time in times), each
+        if each.window == "pause":
+            sure += 1
+            assert not any(start - gap < time < start or end <= time < end for time in times), each
+    assert sure > 3
 
 
 def test_rows_of_keys_that_left_do_not_pile_up(tmp_path: Path) -> None:
