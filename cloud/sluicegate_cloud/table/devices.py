@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from sluicegate_cloud import alarms
 from sluicegate_cloud.schema import PROBLEMS
+from sluicegate_cloud.table.streams import newer
 from sluicegate_cloud.table.told import ledgers, tally
 from sluicegate_cloud.table.versions import DAY_US, Store, Version
 
@@ -83,7 +84,7 @@ def _device(name: str, rows: list[Row]) -> Row:
     told |= {"boards": len({key for row in rows for key in row["keys"]})}
     used = [row for row in rows if row["last_us"] is not None]
     told |= {"first_us": min((row["first_us"] for row in used), default=None)}
-    newest = max(used, key=lambda row: row["last_us"], default={"last_us": None, "tags": None})
+    newest = max(used, key=lambda row: (row["last_us"], row["stream"]), default={"last_us": None, "tags": None})
     told |= {"last_us": newest["last_us"], "tags": dict(newest["tags"] or [])}
     return {"device": name, **told, **_health(rows)}
 
@@ -94,7 +95,7 @@ def _health(rows: list[Row]) -> Row:
     out: Row = dict.fromkeys(("agent_version", *of, "health_us"))
     some = [row for row in rows if row["health"]]
     if some:
-        newest = max(some, key=lambda row: row["health_us"])
+        newest = max(some, key=newer)
         told = json.loads(newest["health"])
         out |= {name: told.get(name) for name in of}
         out |= {"agent_version": told.get("version"), "health_us": newest["health_us"]}

@@ -68,6 +68,11 @@ def _health(store: Store, before: str | None, new: pa.Table | None) -> dict[tupl
         told += some.rename_columns(["device", "stream", "health", "health_us"]).to_pylist()
     for row in told:
         of = row["device"], row["stream"]
-        if row["health"] and (of not in out or row["health_us"] >= out[of]["health_us"]):
+        if row["health"] and (of not in out or newer(row) > newer(out[of])):
             out[of] = {"health": row["health"], "health_us": row["health_us"]}
     return out
+
+
+def newer(row: dict[str, Any]) -> tuple[int, str]:
+    """What the newest health has most of: of one time the same whatever came first."""
+    return row["health_us"], row["health"]
