@@ -57,13 +57,11 @@ FLSliceResult CBLError_Message(const CBLError *);
 typedef struct CBLDatabase CBLDatabase;
 typedef struct CBLCollection CBLCollection;
 typedef struct CBLDocument CBLDocument;
-typedef struct CBLBlob CBLBlob;
 typedef struct CBLQuery CBLQuery;
 typedef struct CBLResultSet CBLResultSet;
 typedef struct CBLReplicator CBLReplicator;
 typedef struct CBLListenerToken CBLListenerToken;
 
-void *CBL_Retain(void *);
 void CBL_Release(void *);
 unsigned CBL_InstanceCount(void);
 
@@ -90,44 +88,26 @@ FLStringResult CBLDatabase_Path(const CBLDatabase *);
 CBLCollection *CBLDatabase_Collection(const CBLDatabase *, FLString name, FLString scope, CBLError *);
 CBLCollection *CBLDatabase_CreateCollection(CBLDatabase *, FLString name, FLString scope, CBLError *);
 
-/* Collections: documents in and out, expiry, indexes. */
-typedef struct { uint32_t language; FLString expressions; FLString where; } CBLValueIndexConfiguration;
-
+/* Collections: documents in and out, expiry. */
 uint64_t CBLCollection_Count(const CBLCollection *);
 const CBLDocument *CBLCollection_GetDocument(const CBLCollection *, FLString id, CBLError *);
-CBLDocument *CBLCollection_GetMutableDocument(CBLCollection *, FLString id, CBLError *);
 bool CBLCollection_SaveDocumentWithConcurrencyControl(CBLCollection *, CBLDocument *, uint8_t control, CBLError *);
 bool CBLCollection_DeleteDocumentWithConcurrencyControl(
     CBLCollection *, const CBLDocument *, uint8_t control, CBLError *);
 bool CBLCollection_PurgeDocumentByID(CBLCollection *, FLString id, CBLError *);
 int64_t CBLCollection_GetDocumentExpiration(CBLCollection *, FLString id, CBLError *);
 bool CBLCollection_SetDocumentExpiration(CBLCollection *, FLString id, int64_t milliseconds, CBLError *);
-bool CBLCollection_CreateValueIndex(CBLCollection *, FLString name, CBLValueIndexConfiguration, CBLError *);
 
-/* Documents: identity, properties, JSON. */
+/* Documents: properties, JSON. */
 CBLDocument *CBLDocument_CreateWithID(FLString id);
-FLString CBLDocument_ID(const CBLDocument *);
-FLString CBLDocument_RevisionID(const CBLDocument *);
-uint64_t CBLDocument_Sequence(const CBLDocument *);
 FLDict CBLDocument_Properties(const CBLDocument *);
 FLDict CBLDocument_MutableProperties(CBLDocument *);
-FLSliceResult CBLDocument_CreateJSON(const CBLDocument *);
 bool CBLDocument_SetJSON(CBLDocument *, FLSlice json, CBLError *);
-
-/* Blobs: bytes kept beside the documents, written and read whole. */
-const CBLBlob *FLDict_GetBlob(FLDict);
-void FLSlot_SetBlob(FLSlot, CBLBlob *);
-CBLBlob *CBLBlob_CreateWithData(FLString content_type, FLSlice);
-uint64_t CBLBlob_Length(const CBLBlob *);
-FLString CBLBlob_ContentType(const CBLBlob *);
-FLString CBLBlob_Digest(const CBLBlob *);
-FLSliceResult CBLBlob_Content(const CBLBlob *, CBLError *);
 
 /* Queries in SQL++: compiled once, run with parameters, read row by row. */
 CBLQuery *CBLDatabase_CreateQuery(const CBLDatabase *, uint32_t language, FLString, int *position, CBLError *);
 void CBLQuery_SetParameters(CBLQuery *, FLDict);
 CBLResultSet *CBLQuery_Execute(CBLQuery *, CBLError *);
-FLSliceResult CBLQuery_Explain(const CBLQuery *);
 unsigned CBLQuery_ColumnCount(const CBLQuery *);
 FLSlice CBLQuery_ColumnName(const CBLQuery *, unsigned);
 bool CBLResultSet_Next(CBLResultSet *);
@@ -135,17 +115,10 @@ FLValue CBLResultSet_ValueAtIndex(const CBLResultSet *, unsigned);
 
 /* The library's own messages: log sinks from 3.2.2 on, the console's level before. */
 typedef struct { uint8_t level; uint16_t domains; } CBLConsoleLogSink;
-typedef struct { uint8_t level; void (*callback)(uint8_t, uint8_t, FLString); uint16_t domains; } CBLCustomLogSink;
-
 void CBLLogSinks_SetConsole(CBLConsoleLogSink);
-void CBLLogSinks_SetCustom(CBLCustomLogSink);
 void CBLLog_SetConsoleLevel(uint8_t);
 
 /* Listeners: what the library calls on threads of its own. */
-typedef struct { const CBLCollection *collection; unsigned count; FLString *ids; } CBLCollectionChange;
-typedef void (*CBLCollectionChangeListener)(void *context, const CBLCollectionChange *);
-
-CBLListenerToken *CBLCollection_AddChangeListener(const CBLCollection *, CBLCollectionChangeListener, void *context);
 void CBLListener_Remove(CBLListenerToken *);
 
 /* Replicators. */
@@ -187,7 +160,6 @@ CBLReplicator *CBLReplicator_Create(const CBLReplicatorConfiguration *, CBLError
 void CBLReplicator_Start(CBLReplicator *, bool reset);
 void CBLReplicator_Stop(CBLReplicator *);
 CBLReplicatorStatus CBLReplicator_Status(CBLReplicator *);
-FLDict CBLReplicator_PendingDocumentIDs2(CBLReplicator *, const CBLCollection *, CBLError *);
 CBLListenerToken *CBLReplicator_AddChangeListener(CBLReplicator *, CBLReplicatorChangeListener, void *context);
 CBLListenerToken *CBLReplicator_AddDocumentReplicationListener(
     CBLReplicator *, CBLDocumentReplicationListener, void *context);

@@ -6,10 +6,8 @@ docs/reference/cblite.md is the guide.
 
 from __future__ import annotations
 
-from sluicegate.cblite.blob import Blob
 from sluicegate.cblite.collection import Collection
 from sluicegate.cblite.database import Database, Maintenance, instances
-from sluicegate.cblite.document import Document
 from sluicegate.cblite.errors import (
     Busy,
     ClosedError,
@@ -24,14 +22,14 @@ from sluicegate.cblite.errors import (
     Unreachable,
     Untrusted,
 )
-from sluicegate.cblite.listener import ChangeListener, Listener
+from sluicegate.cblite.listener import Listener
 from sluicegate.cblite.loading import Library, LibraryMissing, LibraryUnsupported, library
 from sluicegate.cblite.query import Query
 from sluicegate.cblite.replicator import Activity, Direction, Documents, Replicated, Replicator, Settings, Status
 
 __all__ = [
-    "Activity", "Blob", "Busy", "ChangeListener", "ClosedError", "Collection", "Conflict", "CouchbaseLiteError",
-    "Damaged", "Database", "Direction", "Document", "Documents", "InvalidArgument", "Library", "LibraryMissing",
-    "LibraryUnsupported", "Listener", "Maintenance", "NotFound", "Query", "Refused", "RefusedByServer", "Replicated",
-    "Replicator", "Settings", "Status", "Unauthorized", "Unreachable", "Untrusted", "instances", "library",
+    "Activity", "Busy", "ClosedError", "Collection", "Conflict", "CouchbaseLiteError", "Damaged", "Database",
+    "Direction", "Documents", "InvalidArgument", "Library", "LibraryMissing", "LibraryUnsupported", "Listener",
+    "Maintenance", "NotFound", "Query", "Refused", "RefusedByServer", "Replicated", "Replicator", "Settings", "Status",
+    "Unauthorized", "Unreachable", "Untrusted", "instances", "library",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""A collection: documents in and out as plain dictionaries, JSON or bytes; expiry, purging, indexes, changes."""
+"""A collection: documents in and out as plain dictionaries, JSON or bytes; expiry, purging."""
 
 from __future__ import annotations
 
@@ -7,17 +7,14 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sluicegate.cblite import fleece
-from sluicegate.cblite.document import Document
 from sluicegate.cblite.errors import CBL, fail
 from sluicegate.cblite.handle import Handle
-from sluicegate.cblite.listener import ChangeListener
 
 if TYPE_CHECKING:
     from sluicegate.cblite.database import Database
 
 LAST_WRITE_WINS, FAIL_ON_CONFLICT = 0, 1
 _NOT_FOUND = 7
-SQLPP = 1
 
 
 class Collection(Handle):
@@ -38,7 +35,7 @@ class Collection(Handle):
     def save(self, id: str, values: Mapping[str, Any], *, insert: bool = False) -> None:
         """Write a document whole; the last writer wins, or with `insert` an id that is taken raises Conflict.
 
-        Values are None, bool, int, float, str, bytes, list, dict and Blob. Raises InvalidArgument, Refused, Damaged.
+        Values are None, bool, int, float, str, bytes, list and dict. Raises InvalidArgument, Refused, Damaged.
         """
         json = fleece.json_of(values)
         if json is not None:
@@ -76,16 +73,10 @@ class Collection(Handle):
             lib.CBL_Release(made)
 
     def get(self, id: str) -> dict[str, Any] | None:
-        """A document's values, copied; None where there is none. A blob is the dictionary that describes it."""
+        """A document's values, copied; None where there is none."""
         with self._read(id) as found:
             properties = self._library.lib.CBLDocument_Properties
             return None if found is None else fleece.read_dict(self._library, properties(found))
-
-    def get_json(self, id: str) -> bytes | None:
-        """A document as JSON, bytes in it as base64; None where there is none."""
-        with self._read(id) as found:
-            made = self._library.lib.CBLDocument_CreateJSON
-            return None if found is None else fleece.taken(self._library, made(found))
 
     def get_bytes(self, id: str, key: str) -> bytes | None:
         """A property that is bytes, copied; None where there is no such document. Empty where it is no bytes."""
@@ -122,26 +113,6 @@ class Collection(Handle):
             return False
         raise fail(ffi, lib, error, f"{self.name}/{id}: purge")
 
-    # handles
-
-    def document(self, id: str) -> Document | None:
-        """A document to look at or to change and save with a check; None where there is none."""
-        ffi, lib = self._library[:2]
-        error, name = ffi.new("CBLError *"), id.encode()
-        found = lib.CBLCollection_GetMutableDocument(self._pointer, fleece.sliced(ffi, name), error)
-        if found == ffi.NULL:
-            self._missing(error, id)
-            return None
-        return Document(self, found)
-
-    def new(self, id: str) -> Document:
-        """A document that is not there yet."""
-        return Document(self, self._new(id))
-
-    def store(self, document: Document, *, check: bool = True) -> None:
-        """Save a handle; with `check`, raises Conflict where somebody saved it since it was read."""
-        self._save(document._pointer, document.id, check)
-
     # expiry
 
     def expire(self, id: str, at_ms: int) -> None:
@@ -158,24 +129,6 @@ class Collection(Handle):
         if at < 0:
             raise fail(ffi, lib, error, f"{self.name}/{id}: expiry")
         return at
-
-    # indexes, changes
-
-    def index(self, name: str, *expressions: str, where: str = "") -> None:
-        """An index over SQL++ expressions, made or replaced."""
-        ffi, lib = self._library[:2]
-        listed, condition = ", ".join(expressions).encode(), where.encode()
-        config = {
-            "language": SQLPP,
-            "expressions": fleece.sliced(ffi, listed),
-            "where": fleece.sliced(ffi, condition) if where else (ffi.NULL, 0),
-        }
-        named = fleece.sliced(ffi, name.encode())
-        self._call(f"{self.name}: index {name}", lib.CBLCollection_CreateValueIndex, named, config)
-
-    def changes(self) -> ChangeListener:
-        """A listener that collects the ids of documents saved, deleted or purged from now on."""
-        return ChangeListener(self)
 
     # inside
 

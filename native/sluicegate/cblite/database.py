@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from enum import IntEnum
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sluicegate.cblite import fleece
 from sluicegate.cblite.collection import Collection
@@ -15,9 +15,6 @@ from sluicegate.cblite.errors import CouchbaseLiteError, NotFound, fail
 from sluicegate.cblite.handle import Handle
 from sluicegate.cblite.loading import library
 from sluicegate.cblite.query import Query
-
-if TYPE_CHECKING:
-    from sluicegate.cblite.blob import Blob
 
 DEFAULT = "_default"
 
@@ -106,12 +103,6 @@ class Database(Handle):
     def query(self, text: str) -> Query:
         """A compiled SQL++ query. Raises InvalidArgument with the place of a mistake."""
         return Query(self, text)
-
-    def blob(self, data: bytes, content_type: str = "application/octet-stream") -> Blob:
-        """A blob of these bytes, for a document's property; stored when the document is saved."""
-        from sluicegate.cblite.blob import Blob
-
-        return Blob.of(self, data, content_type)
 
     def maintain(self, what: Maintenance = Maintenance.COMPACT) -> None:
         """Compact, check or optimise. Not inside a transaction."""

@@ -1,6 +1,6 @@
-"""Python values to Fleece and back: None, bool, int, float, str, bytes, list, dict, and blobs.
+"""Python values to Fleece and back: None, bool, int, float, str, bytes, list, dict.
 
-What JSON can say goes through JSON, which is quickest; bytes and blobs have no JSON and go value by value.
+What JSON can say goes through JSON, which is quickest; bytes have no JSON and go value by value.
 Nothing that is read here stays a pointer: all is copied before the caller lets go.
 """
 
@@ -51,7 +51,7 @@ def taken(library: Library, result: Any) -> bytes | None:
 
 
 def json_of(values: Mapping[str, Any]) -> bytes | None:
-    """The values as JSON; None where they have to go value by value: bytes, blobs, the largest integers.
+    """The values as JSON; None where they have to go value by value: bytes, the largest integers.
 
     Raises InvalidArgument.
     """
@@ -91,8 +91,6 @@ def write(library: Library, slot: Any, value: Any, deep: int = 0) -> None:
         lib.FLSlot_SetString(slot, sliced(ffi, value.encode()))
     elif isinstance(value, bytes | bytearray | memoryview):
         lib.FLSlot_SetData(slot, sliced(ffi, value))
-    elif hasattr(value, "_into_slot"):
-        value._into_slot(slot)
     else:
         _write_collection(library, slot, value, deep + 1)
 
@@ -117,7 +115,7 @@ def _write_collection(library: Library, slot: Any, value: Any, deep: int) -> Non
         made = lib.FLMutableArray_New()
         put = lambda: _append(library, made, value, deep)  # noqa: E731
     else:
-        raise InvalidArgument(f"{value!r}: expected None, bool, int, float, str, bytes, list, dict or Blob")
+        raise InvalidArgument(f"{value!r}: expected None, bool, int, float, str, bytes, list or dict")
     try:
         put()
         lib.FLSlot_SetValue(slot, ffi.cast("void *", made))
@@ -166,7 +164,7 @@ def read(library: Library, value: Any, deep: int = 0) -> Any:
 
 
 def read_dict(library: Library, source: Any, deep: int = 0) -> dict[str, Any]:
-    """A dictionary as plain Python, copied; a blob in it stays the dictionary that describes it."""
+    """A dictionary as plain Python, copied."""
     ffi, lib = library[:2]
     found: dict[str, Any] = {}
     if not lib.FLDict_Count(source):

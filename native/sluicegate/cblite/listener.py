@@ -110,20 +110,3 @@ class Listener(Handle, Generic[Event]):
     def _release(self, held: Any) -> None:
         self._library.lib.CBLListener_Remove(held)
         self.mailbox.close()
-
-
-class ChangeListener(Listener[str]):
-    """The ids of documents that changed in a collection, as commits bring them."""
-
-    _registers = "CBLCollection_AddChangeListener"
-    _signature = "void(void *, const CBLCollectionChange *)"
-
-    @staticmethod
-    def _taking(library: Any, mailbox: Mailbox[str]) -> Any:
-        ffi = library.ffi
-
-        def take(context: Any, change: Any) -> None:
-            ids = (change.ids[i] for i in range(change.count))
-            mailbox.put([bytes(ffi.buffer(id.buf, id.size)).decode() for id in ids])
-
-        return take

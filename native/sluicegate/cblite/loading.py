@@ -158,7 +158,7 @@ def _located(name: str) -> str:
 
 
 def _silence(library: Library) -> None:
-    """Let the library print nothing: what goes wrong is raised, and `log.listen` hands the rest out."""
+    """Let the library print nothing: what goes wrong is raised."""
     lib = library.lib
     if exports(lib, "CBLLogSinks_SetConsole"):
         # The library acts on a change of level alone, and takes NONE for what it was: at first it is not.

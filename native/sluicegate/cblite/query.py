@@ -48,10 +48,6 @@ class Query(Handle):
         """All rows, each a dictionary by column."""
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows(**parameters)]
 
-    def explain(self) -> str:
-        """How the library runs it."""
-        return (fleece.taken(self._library, self._library.lib.CBLQuery_Explain(self._pointer)) or b"").decode()
-
     def _set(self, parameters: Mapping[str, Any]) -> None:
         lib = self._library.lib
         made = fleece.mutable(self._library, parameters)

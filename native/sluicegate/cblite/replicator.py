@@ -131,20 +131,6 @@ class Replicator(Handle):
         """A listener that collects what becomes of each document, in batches as the library acknowledges them."""
         return Documents(self)
 
-    def pending(self, collection: Collection) -> list[str]:
-        """Ids of documents that were not yet pushed."""
-        ffi, lib = self._library[:2]
-        error = ffi.new("CBLError *")
-        found = lib.CBLReplicator_PendingDocumentIDs2(self._pointer, collection._pointer, error)
-        if found == ffi.NULL:
-            if error.code:
-                raise fail(ffi, lib, error, f"{self.url}: pending documents")
-            return []
-        try:
-            return list(fleece.read_dict(self._library, found))
-        finally:
-            fleece.released(self._library, found)
-
     def close(self) -> None:
         """Stop, wait for it, and let it go."""
         if self._held is not None:
