@@ -1,9 +1,10 @@
-"""Whether a packed bucket keeps every invariant, without words for one that does not: `record.broken` has those."""
+"""Whether a packed bucket keeps every invariant of docs/reference/format.md."""
 
 from libc.math cimport INFINITY, isfinite, isinf, isnan
 from libc.stdint cimport INT64_MAX, int64_t
 
 import sys
+from array import array
 
 from sluicegate.constants import LARGEST as _LARGEST
 from sluicegate.constants import LATEST as _LATEST
@@ -22,9 +23,13 @@ cdef int64_t _ORDERED = 1, _KNOWN = 3
 
 
 def is_sound(const unsigned char[::1] packed):
-    """Whether `record.broken` names nothing of this record of the present length. False where nobody can tell."""
-    if sys.byteorder == "big" or len(packed) != 8 * FIELDS:
+    """Whether this record of the present length is one that folding readings may make."""
+    if len(packed) != 8 * FIELDS:
         return False
+    if sys.byteorder == "big":
+        swapped = array("q", bytes(packed))
+        swapped.byteswap()
+        packed = memoryview(swapped).cast("B")
     return _is_sound(<const int64_t*> &packed[0], <const double*> &packed[0])
 
 

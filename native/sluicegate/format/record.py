@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from sluicegate.constants import LARGEST, LATE, ORDERED
+from sluicegate.constants import LARGEST, ORDERED
 from sluicegate.format._soundness import is_sound
 
 INT64 = 2**63
@@ -94,8 +93,7 @@ class Bucket(NamedTuple):
         if record is None:
             raise ValueError(f"a packed bucket has {PACKED} bytes, older ones 248 or 168; these are {len(data)}")
         bucket = cls(*record.unpack(data))
-        if not is_sound(data):
-            bucket.verify()
+        bucket._check(data if record is _RECORD else bucket.pack())
         return bucket
 
     def pack(self) -> bytes:
@@ -103,9 +101,16 @@ class Bucket(NamedTuple):
         return _RECORD.pack(*self)
 
     def verify(self) -> None:
-        """Raise ValueError naming the first invariant that does not hold."""
-        for reason in broken(self):
-            raise ValueError(f"bucket at ordinal {self.first} of {self.n} readings: {reason}")
+        """Raise ValueError where an invariant does not hold (docs/reference/format.md)."""
+        try:
+            packed = self.pack()
+        except struct.error as error:
+            raise ValueError(f"bucket at ordinal {self.first} of {self.n} readings: {error}") from None
+        self._check(packed)
+
+    def _check(self, packed: bytes) -> None:
+        if not is_sound(packed):
+            raise ValueError(f"bucket at ordinal {self.first} of {self.n} readings: its fields contradict each other")
 
     def __eq__(self, other: object) -> bool:
         """Field by field; what is not known equals what is not known."""
@@ -185,109 +190,3 @@ class BuilderState(NamedTuple):
         if bucket and (bucket.first + bucket.n != following or not seen or bucket.t_last > newest):
             raise ValueError(f"builder's state is damaged: its bucket does not end before ordinal {following}")
         return cls(center, following, newest if seen else None, bucket)
-
-
-class Extreme(NamedTuple):
-    """A minimum or maximum, the earliest and latest time and ordinal at which it occurs, and how often.
-
-    `pre` and `suf`: the extreme of what stands before its first and after its last occurrence.
-    """
-
-    value: float
-    t_first: int
-    t_last: int
-    o_first: int
-    o_last: int
-    often: int
-    pre: float
-    suf: float
-
-
-def least(b: Bucket) -> Extreme:
-    """The bucket's minimum."""
-    places = b.low_t_first, b.low_t_last, b.low_o_first, b.low_o_last
-    return Extreme(b.low, *places, b.low_n, b.low_pre, b.low_suf)
-
-
-def greatest(b: Bucket) -> Extreme:
-    """The bucket's maximum."""
-    places = b.high_t_first, b.high_t_last, b.high_o_first, b.high_o_last
-    return Extreme(b.high, *places, b.high_n, b.high_pre, b.high_suf)
-
-
-def broken(b: Bucket) -> Iterator[str]:
-    """Every invariant of a bucket that does not hold, in words."""
-    last = b.first + b.n - 1
-    if b.n < 1 or b.first < 0 or last >= INT64 - 1:
-        yield "n must be at least 1 and the ordinals within 0 … 2⁶³ − 2"
-    if not -WHOLE <= b.t_first <= b.t_last <= WHOLE:
-        yield f"t_first {b.t_first} is after t_last {b.t_last}, or one is beyond ±2⁶¹"
-    if not 0 <= b.doubt <= b.n:
-        yield f"doubt {b.doubt} is outside 0 … n: so many of the readings may be repeats"
-    if abs(b.gap) > WHOLE:
-        yield f"gap {b.gap} is beyond ±2⁶¹"
-    if not (-LARGEST <= b.low <= b.x_first <= b.high <= LARGEST and b.low <= b.x_last <= b.high):
-        yield f"values are not within low {b.low!r} … high {b.high!r}"
-    if b.flags & ~(ORDERED | LATE):
-        yield f"flags {b.flags} has unknown bits"
-    yield from _broken_sums(b)
-    yield from _broken_squares_and_logs(b)
-    for sign, name, extreme in ((-1, "low", least(b)), (1, "high", greatest(b))):
-        yield from (f"{name}: {text}" for text in _broken_extreme(b, extreme, last))
-        yield from (f"{name}: {text}" for text in _broken_sides(b, sign, extreme, last))
-
-
-def _broken_sums(b: Bucket) -> Iterator[str]:
-    if not math.isfinite(b.total):
-        yield f"total {b.total!r} is not finite"
-    if b.n == 1:
-        if (b.pre_low, b.pre_high) != (math.inf, -math.inf):
-            yield "one reading has no proper prefix: pre_low must be +inf, pre_high −inf"
-        if b.t_first != b.t_last or b.low != b.high or not b.flags & ORDERED:
-            yield "one reading has one time and one value, and is in order"
-    elif not -math.inf < b.pre_low <= b.pre_high < math.inf:
-        yield f"prefix sums {b.pre_low!r} … {b.pre_high!r} are no finite interval"
-
-
-def _broken_extreme(b: Bucket, e: Extreme, last: int) -> Iterator[str]:
-    if not b.first <= e.o_first <= e.o_last <= last or not b.t_first <= e.t_first <= e.t_last <= b.t_last:
-        yield "its ordinals or times are outside the bucket"
-    if (e.o_first == b.first) != (b.x_first == e.value) or (e.o_last == last) != (b.x_last == e.value):
-        yield "its ordinals disagree with the first or last value"
-    if e.o_first == e.o_last and e.t_first != e.t_last:
-        yield "one occurrence has two times"
-
-
-def _broken_squares_and_logs(b: Bucket) -> Iterator[str]:
-    """What is not known is NaN; a bucket of one has no proper prefix and no spread."""
-    if not math.isnan(b.m2) and not (b.m2 == 0.0 if b.n == 1 else 0.0 <= b.m2 < math.inf):
-        yield f"m2 {b.m2!r} is no sum of squares"
-    logs = b.log_pre_low, b.log_pre_high
-    if math.isnan(b.log_total):
-        if not all(map(math.isnan, logs)):
-            yield "log_pre_low and log_pre_high without a log_total"
-    elif b.low <= 0.0 or not math.isfinite(b.log_total):
-        yield f"log_total {b.log_total!r}, the least value being {b.low!r}"
-    elif logs != (math.inf, -math.inf) if b.n == 1 else not -math.inf < logs[0] <= logs[1] < math.inf:
-        yield f"prefix sums of logarithms {logs[0]!r} … {logs[1]!r} are no interval"
-
-
-def _broken_sides(b: Bucket, sign: int, e: Extreme, last: int) -> Iterator[str]:
-    """An extreme's count, and what stands before and after it; −1 and NaN are not known."""
-    places = e.o_last - e.o_first + 1
-    if e.often != -1 and not (min(2, places) <= e.often <= places and (b.low < b.high or e.often == b.n)):
-        yield f"{e.often} occurrences between ordinals {e.o_first} and {e.o_last}"
-    other = b.high if sign < 0 else b.low
-    for name, value, readings, beside in (
-        ("before", e.pre, e.o_first - b.first, b.x_first),
-        ("after", e.suf, last - e.o_last, b.x_last),
-    ):
-        if math.isnan(value):
-            continue
-        if readings == 0 or math.isinf(value):
-            if readings or value != -sign * math.inf:
-                yield f"{value!r} {name} it, where {readings} readings stand"
-        elif not sign * beside <= sign * value < sign * e.value or sign * value < sign * other:
-            yield f"{value!r} {name} it is beyond the bucket's values"
-        elif readings == 1 and value != beside:
-            yield f"{value!r} {name} it, where only {beside!r} stands"

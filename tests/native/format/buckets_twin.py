@@ -10,19 +10,38 @@ import struct
 from array import array
 from collections.abc import Sequence
 from functools import reduce
+from typing import NamedTuple
 
 from sluicegate.constants import LATE, ORDERED
-from sluicegate.format.record import (
-    INT64,
-    PACKED,
-    Bucket,
-    BuilderState,
-    Extreme,
-    check_value,
-    check_whole,
-    greatest,
-    least,
-)
+from sluicegate.format.record import INT64, PACKED, Bucket, BuilderState, check_value, check_whole
+
+
+class Extreme(NamedTuple):
+    """A minimum or maximum, the earliest and latest time and ordinal at which it occurs, and how often.
+
+    `pre` and `suf`: the extreme of what stands before its first and after its last occurrence.
+    """
+
+    value: float
+    t_first: int
+    t_last: int
+    o_first: int
+    o_last: int
+    often: int
+    pre: float
+    suf: float
+
+
+def least(b: Bucket) -> Extreme:
+    """The bucket's minimum."""
+    places = b.low_t_first, b.low_t_last, b.low_o_first, b.low_o_last
+    return Extreme(b.low, *places, b.low_n, b.low_pre, b.low_suf)
+
+
+def greatest(b: Bucket) -> Extreme:
+    """The bucket's maximum."""
+    places = b.high_t_first, b.high_t_last, b.high_o_first, b.high_o_last
+    return Extreme(b.high, *places, b.high_n, b.high_pre, b.high_suf)
 
 
 def merge(a: Bucket, b: Bucket) -> Bucket:
