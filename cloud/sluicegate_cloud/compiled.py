@@ -89,8 +89,8 @@ _HOW: dict[Any, int] = {np.add: folds.ADD, np.minimum: folds.LEAST, np.maximum: 
 def fold(first: Ints, last: Ints, values: Any, windows: Ints, width: int, operation: np.ufunc, neutral: float) -> Any:
     """`Slide.fold` of rows that do not bridge, by addition, least or greatest of int64 or float64."""
     out, values = np.empty(windows.size, values.dtype), np.ascontiguousarray(values)
-    front, back = (np.empty(_positions(windows, width), values.dtype) for _ in range(2))
-    folds.numbers(first, last, values, windows, width, values.dtype.type(neutral), _HOW[operation], front, back, out)
+    room = np.empty((2, _positions(windows, width)), values.dtype)
+    folds.numbers(first, last, values, windows, width, values.dtype.type(neutral), _HOW[operation], room, out)
     return out
 
 
@@ -106,28 +106,27 @@ def fold_squares(
     first: Ints, last: Ints, moments: tuple[Floats, Floats, Floats], windows: Ints, width: int
 ) -> tuple[Floats, Floats, Floats]:
     """`Slide.fold_squares` of rows that do not bridge."""
-    out = np.empty((3, windows.size))
-    n, total, squares = map(_plain, moments)
-    folds.squares(first, last, n, total, squares, windows, width, _room(windows, width), _room(windows, width), out)
-    return out[0], out[1], out[2]
+    return _fold_rows(folds.squares, first, last, moments, windows, width)
 
 
 def fold_occurrences(
     first: Ints, last: Ints, told: tuple[Floats, Floats, Floats], windows: Ints, width: int
 ) -> tuple[Floats, Floats, Floats]:
     """`Slide.fold_occurrences` of rows that do not bridge."""
-    out = np.empty((3, windows.size))
-    least, low, high = map(_plain, told)
-    folds.occurrences(first, last, least, low, high, windows, width, _room(windows, width), _room(windows, width), out)
-    return out[0], out[1], out[2]
+    return _fold_rows(folds.occurrences, first, last, told, windows, width)
+
+
+def _fold_rows(
+    fold: Any, first: Ints, last: Ints, columns: tuple[Floats, Floats, Floats], windows: Ints, width: int
+) -> tuple[Floats, Floats, Floats]:
+    rows, out = np.stack(columns, axis=1).astype(np.float64, copy=False), np.empty((windows.size, 3))
+    fold(first, last, rows, windows, width, np.empty((2, _positions(windows, width), 3)), out)
+    one, other, third = np.ascontiguousarray(out.T)
+    return one, other, third
 
 
 def _plain(column: Floats) -> Floats:
     return np.ascontiguousarray(column, np.float64)
-
-
-def _room(windows: Ints, width: int) -> Floats:
-    return np.empty((_positions(windows, width), 3))
 
 
 def _positions(windows: Ints, width: int) -> int:

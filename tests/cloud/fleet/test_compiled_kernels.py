@@ -152,10 +152,11 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="names what is not there"):
         sums.sums(lines, whole, whole, whole + 9, np.zeros(2), *(np.zeros(3) for _ in range(4)))
     with pytest.raises(ValueError, match="no room"):
-        folds.squares(whole + 8, whole + 8, *(np.zeros(3) for _ in range(3)), whole, 4,
-                      np.zeros((8, 3)), np.zeros((8, 3)), np.zeros((3, 3)))  # fmt: skip
+        folds.squares(whole + 8, whole + 8, np.zeros((3, 3)), whole, 4, np.zeros((2, 8, 3)), np.zeros((3, 3)))
+    with pytest.raises(ValueError, match="other shapes"):
+        folds.occurrences(whole, whole, np.zeros((3, 3)), whole, 4, np.zeros((2, 8, 3)), np.zeros((2, 3)))
     with pytest.raises(ValueError, match="no room"):
-        folds.numbers(whole + 8, whole + 8, np.zeros(3), whole, 4, 0.0, 0, np.zeros(8), np.zeros(8), np.zeros(3))
+        folds.numbers(whole + 8, whole + 8, np.zeros(3), whole, 4, 0.0, 0, np.zeros((2, 8)), np.zeros(3))
     with pytest.raises(ValueError, match="not of one length"):
         means.least(whole, whole, whole, *(np.zeros(2) for _ in range(3)), np.zeros(3))
     with pytest.raises(ValueError, match="not of one length"):
