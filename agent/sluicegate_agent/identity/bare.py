@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterable
 
 from sluicegate_agent.identity.deliveries import Deliveries
+from sluicegate_agent.identity.posted import Unanswered
 from sluicegate_agent.identity.retained import Retained
 from sluicegate_agent.identity.verdict import Verdict, digest_of
 from sluicegate_agent.messages import Message
@@ -21,6 +22,7 @@ class Bare:
         self._deliveries = Deliveries(connection, most)
         self._retained = Retained(connection)
         self._session = True
+        self.unanswered = Unanswered()
         #: Whether any source may be bare: topics may come later.
         self.is_asked = bool(topics)
 
@@ -61,9 +63,11 @@ class Bare:
             # It may have come when it was published, and other things since that were not to be retained.
             may_be_known = self._deliveries.has_said(message) or (is_first and self._deliveries.forgot_a_session)
             return Verdict.UNDECIDABLE if may_be_known else verdict
-        # With QoS 0 the broker delivers once or not at all: there is nothing to know again.
         digest = digest_of(message)
-        verdict = self._deliveries.check(message, digest) if message.qos else Verdict.NEW
+        if message.qos:
+            verdict = self._deliveries.check(message, digest)
+        else:  # the broker delivers once or not at all; who posts may do so again
+            verdict = Verdict.UNDECIDABLE if self.unanswered.take(digest) else Verdict.NEW
         return verdict if verdict is Verdict.DUPLICATE else self._retained.judge(message, digest, verdict)
 
     def committed(self, generation: int) -> None:

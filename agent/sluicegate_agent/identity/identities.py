@@ -10,6 +10,7 @@ from sluicegate_agent.identity.allowance import Allowance
 from sluicegate_agent.identity.bare import Bare
 from sluicegate_agent.identity.contents import Contents
 from sluicegate_agent.identity.deliveries import kept
+from sluicegate_agent.identity.posted import Posted
 from sluicegate_agent.identity.sequences import Sequences
 from sluicegate_agent.identity.unsure import Unsure
 from sluicegate_agent.identity.verdict import Found, Verdict, content_of
@@ -44,6 +45,7 @@ class Identities:
     def __init__(self, connection: sqlite3.Connection, config: Config, note: Callable[[str, int], None]) -> None:
         self.sequences: dict[str, Sequences] = {}
         self.contents: dict[str, Contents] = {}
+        self.posted: Posted | None = None
         self._connection, self._note = connection, note
         self._generation = 0
         self._in_flight = config.mqtt.receive_maximum
@@ -96,16 +98,20 @@ class Identities:
                 found |= self.put_away(sender)
         return found
 
-    def __iter__(self) -> Iterator[Sequences | Contents | Bare | Unsure]:
+    def __iter__(self) -> Iterator[Sequences | Contents | Bare | Unsure | Posted]:
         yield from self.sequences.values()
         yield from self.contents.values()
+        if self.posted:
+            yield self.posted
         yield self.bare
         yield self.unsure
 
-    def touched(self) -> Iterator[Sequences | Contents | Bare | Unsure]:
+    def touched(self) -> Iterator[Sequences | Contents | Bare | Unsure | Posted]:
         """Those that may have something to save: of many sources a commit's messages are of few."""
         yield from (each for each in self.sequences.values() if each.touched)
         yield from (each for each in self.contents.values() if each.touched)
+        if self.posted and self.posted.touched:
+            yield self.posted
         yield self.bare
         yield self.unsure
 

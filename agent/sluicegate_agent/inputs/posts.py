@@ -14,13 +14,14 @@ import zlib
 from collections import deque
 from collections.abc import Iterator
 from io import BytesIO
-from itertools import count
+from itertools import count, islice
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from sluicegate_agent.config.sources import SourceConfig
-from sluicegate_agent.identity import Contents, Verdict
+from sluicegate_agent.identity.identities import is_bare
+from sluicegate_agent.identity.posted import Posted
 from sluicegate_agent.messages import Message, NotAsked, Unreadable
 from sluicegate_agent.plant.senders import POSTS
 from sluicegate_agent.web.access import Access
@@ -50,8 +51,23 @@ class Post(Ticket):
         self.number, self.precision = number, _PRECISIONS.get(precision, precision)
         self.topic, self.body, self.key, self.is_one = topic, body, key, is_one
         self.messages: Iterator[Message] | None = None
+        self.source: SourceConfig | None = None
         self.at = 0
+        #: Told to come again; not told what became of it.
+        self.is_withdrawn = self.is_lost = False
+        self.lost_ones: deque[Post] | None = None
         self.counts = {"accepted": 0, "duplicates": 0, "refused": 0}
+
+    def withdraw(self) -> None:
+        """Its sender was told to send it again."""
+        self.is_withdrawn = True
+        self.lost()
+
+    def lost(self) -> None:
+        """Its sender may not know what became of it."""
+        self.is_lost = True
+        if self.lost_ones is not None:
+            self.lost_ones.append(self)
 
     def end(self, status: int, why: str = "") -> None:
         """Have it answered."""
@@ -76,9 +92,10 @@ class Posts:
             each.setblocking(False)
         self._waiting: deque[Post] = deque(maxlen=config.http.connections)
         self._counted: list[Post] = []
+        self._lost: deque[Post] = deque()
         self._numbers = count(1)
         place = pipeline.state.store.connection, POSTS, max(config.identity.horizon, 4096)
-        self._keys = pipeline.identities.contents[POSTS] = Contents(*place)
+        self._keys = pipeline.identities.posted = Posted(*place)
         self._server = Server(config.http, self._handle, "http", body=int(config.http.body))
         self._server.start()
         log.info("taking readings on %s", config.http.listen)
@@ -104,6 +121,7 @@ class Posts:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         named = next(self._numbers), topic, self._unpacked(request), key, request.query.get("precision", "")
         post = Post(*named, is_one=kind == "application/json")
+        post.lost_ones = self._lost
         if len(self._waiting) == self._waiting.maxlen:
             raise Refused(503, "too many requests wait; try again later")
         self._waiting.append(post)
@@ -135,9 +153,13 @@ class Posts:
         with contextlib.suppress(OSError):
             self.wake.recv(4096)
         taken = 0
+        while self._lost:
+            self._may_come_again(self._lost.popleft())
         while self._waiting and taken < room and self._pipeline.has_room:
             post = self._waiting[0]
-            if post.messages is None:
+            if post.is_withdrawn:
+                post.messages = iter(())  # it comes again
+            elif post.messages is None:
                 self._begin(post)
             message = next(post.messages, None) if post.messages else None
             if message is None:
@@ -170,15 +192,24 @@ class Posts:
         if source.format == "line" and post.precision not in ("", unit):
             post.end(400, f"precision={post.precision[:8]}, but topic {post.topic[:64]} is read in {unit}")
             return
+        post.source, post.messages = source, self._messages(source, post)
+
+    def _messages(self, source: SourceConfig, post: Post) -> Iterator[Message]:
         limit = int(self._config.limits.payload)
-        post.messages = (_message(post, each, limit) for each in _split(source, post))
+        return (_message(post, each, limit) for each in _split(source, post))
+
+    def _may_come_again(self, post: Post) -> None:
+        """Its sender may not know that it counts: said once more it is in doubt, where nothing tells them apart."""
+        if post.is_done and post.at and not post.key and post.source is not None and is_bare(post.source):
+            messages = islice(self._messages(post.source, post), post.at)
+            self._pipeline.identities.bare.unanswered.add(messages)
+            post.at = 0
 
     def _take(self, post: Post, message: Message) -> None:
         """Count one message of a request, unless it was under its key."""
         counters = self._pipeline.state.counters
         before = counters["accepted"], counters["duplicates"], _refused(counters)
-        marked = Message(post.topic, f"{post.key}\0{post.at}".encode(), 0, 0)
-        if post.key and self._keys.check(marked).verdict is Verdict.DUPLICATE:
+        if post.key and not self._keys.take(post.topic, post.key, post.at):
             counters.add("duplicates")
         else:
             self._pipeline.accept(message)
@@ -193,6 +224,8 @@ class Posts:
             if not post.is_done:
                 is_useless = post.counts["refused"] and not (post.counts["accepted"] or post.counts["duplicates"])
                 post.end(422 if is_useless else 200, "nothing of it can be used; see the dead letters" * is_useless)
+            if post.is_lost:
+                self._may_come_again(post)
         self._answer()
 
     def failed(self, why: str) -> None:
@@ -200,6 +233,7 @@ class Posts:
         for post in [*self._counted, *self._waiting]:
             if not post.is_done:
                 post.end(503, f"the state cannot be written ({why}): send it again")
+                self._may_come_again(post)
         self._waiting.clear()
         self._answer()
 

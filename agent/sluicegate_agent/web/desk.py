@@ -28,6 +28,12 @@ class Ticket:
         self.failed = False
         self.is_done = False
 
+    def lost(self) -> None:
+        """Who asked was not told, or may not have heard it; called in the listener's thread."""
+
+    def withdraw(self) -> None:
+        """Who asked was told to ask again; called in the listener's thread."""
+
     def response(self) -> Response:
         """What was found, told; an apology where looking failed."""
         if self.failed:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import logging
 import os
 import selectors
 import socket
+import sys
+import termios
 import threading
 import time
 from collections.abc import Callable
@@ -23,12 +26,16 @@ from sluicegate_agent.web.http import HEAD_MOST, Refused, Request, Response, hea
 log = logging.getLogger("sluicegate.web")
 #: Seconds a peer has for its whole request, the agent for an answer, and a peer for taking a piece of the response.
 ASKING, ANSWERING, TAKING = 5.0, 5.0, 10.0
+#: Seconds that a peer has to end the connection once it has all, unless another one wants its place.
+LINGERING = 1.0
 #: Seconds that a connection lasts at most, unless it follows events.
 LONGEST = 60.0
 #: Connections that follow events, of all; seconds between two events; bytes that may wait for such a peer.
 FOLLOWERS_MOST, EVENT_EVERY, BEHIND_MOST = 4, 1.0, 1 << 20
 _STACK = 256 << 10
 _PIECE = 65536
+#: SIOCOUTQ: bytes that the other side's system has not taken yet.
+_NOT_TAKEN = termios.TIOCOUTQ
 
 
 class Follow:
@@ -51,9 +58,11 @@ class _Peer:
         self.ends, self.dies = now + ASKING, now + LONGEST
         self.request: Request | None = None
         self.ticket: Ticket | None = None
+        self.owed: Ticket | None = None  # until the peer's system has the whole answer
         self.follow: Follow | None = None
         self.next_event = 0.0
         self.is_asking, self.head_only, self.closes = True, False, False
+        self.says_no_more = self.is_answered = False
 
 
 class Server:
@@ -109,7 +118,10 @@ class Server:
 
     def _run(self) -> None:
         while not self._closing:
-            for key, events in self._selector.select(self._patience()):
+            found = self._selector.select(self._patience())
+            self._look(time.monotonic())
+            # What became of an answer is known before the same may be sent again.
+            for key, events in sorted(found, key=self._is_new):
                 sock: Any = key.fileobj
                 if sock is self._socket:
                     self._accept()
@@ -119,6 +131,10 @@ class Server:
                 elif sock in self._peers:
                     self._guarded(self._peers[sock], partial(self._exchange, self._peers[sock], events))
             self._look(time.monotonic())
+
+    def _is_new(self, ready: tuple[selectors.SelectorKey, int]) -> bool:
+        sock: Any = ready[0].fileobj
+        return sock not in self._peers or self._peers[sock].owed is None
 
     def _patience(self) -> float | None:
         """Without a peer there is nothing to look after: an idle listener costs no wake-up."""
@@ -132,6 +148,10 @@ class Server:
             time.sleep(0.05)  # no descriptor is left: trying again at once would only burn time
             return
         sock.setblocking(False)
+        if len(self._peers) >= self._most:
+            answered = next((each for each in self._peers.values() if each.is_answered), None)
+            if answered is not None:
+                self._drop(answered)
         if len(self._peers) >= self._most:
             self._repeats.tell(logging.WARNING, f"more than {self._most} connections at once: refused", "")
             with contextlib.suppress(OSError):
@@ -160,10 +180,18 @@ class Server:
     def _receive(self, peer: _Peer) -> None:
         piece = peer.sock.recv(self._wanted(peer))
         if not piece:
-            self._drop(peer)
+            self._end_of(peer)
         elif peer.is_asking:
             peer.read += piece
             self._judge(peer)
+
+    def _end_of(self, peer: _Peer) -> None:
+        """A peer says no more: it is gone, or waits for its answer."""
+        if peer.is_asking or peer.follow is not None:
+            self._drop(peer)
+        else:
+            peer.says_no_more = True
+            self._watch(peer)
 
     def _wanted(self, peer: _Peer) -> int:
         """Bytes to be read at most: of a head, of a body whose length is known, or of what nobody asked for."""
@@ -204,7 +232,7 @@ class Server:
         if isinstance(handled, Response):
             self._finish(peer, handled)
         elif isinstance(handled, Ticket):
-            peer.ticket, peer.ends = handled, time.monotonic() + ANSWERING
+            peer.ticket, peer.owed, peer.ends = handled, handled, time.monotonic() + ANSWERING
         elif sum(each.follow is not None for each in self._peers.values()) >= FOLLOWERS_MOST:
             self._finish(peer, Response(503, b"too many follow the events already\n"))
         else:
@@ -228,12 +256,20 @@ class Server:
         if sent:
             peer.unsent = peer.unsent[sent:]
             peer.ends = time.monotonic() + TAKING
-        if not peer.unsent and peer.closes:
-            self._drop(peer)
-            return
-        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if peer.unsent else 0)
-        if self._selector.get_key(peer.sock).events != events:
-            self._selector.modify(peer.sock, events)
+        if not peer.unsent and peer.closes and not peer.is_answered:
+            # Closed at once, the connection would be reset where more came than was read: the answer may go with it.
+            peer.sock.shutdown(socket.SHUT_WR)
+            peer.is_answered, peer.ends = True, time.monotonic() + LINGERING
+        self._watch(peer)
+
+    def _watch(self, peer: _Peer) -> None:
+        reads = 0 if peer.says_no_more else selectors.EVENT_READ
+        events = reads | (selectors.EVENT_WRITE if peer.unsent else 0)
+        found = self._selector.get_map().get(peer.sock)
+        if found is not None and found.events != events:
+            self._selector.unregister(peer.sock)
+        if events and (found is None or found.events != events):
+            self._selector.register(peer.sock, events)
 
     def _look(self, now: float) -> None:
         """Answers that came, events that are due, and peers whose time is over."""
@@ -242,7 +278,9 @@ class Server:
 
     def _look_at(self, peer: _Peer, now: float) -> None:
         ticket = peer.ticket
-        if ticket is not None and ticket.is_done:
+        if peer.is_answered:
+            self._look_after(peer, now)
+        elif ticket is not None and ticket.is_done:
             peer.ticket = None
             if peer.follow is None:
                 self._finish(peer, ticket.response())
@@ -258,8 +296,19 @@ class Server:
         if len(peer.unsent) > BEHIND_MOST and peer.follow is not None:
             self._drop(peer)
 
+    def _look_after(self, peer: _Peer, now: float) -> None:
+        """Let an answered peer go when it has ended the connection, or its time is over. Raises OSError: it is gone."""
+        if error := peer.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            raise OSError(error, os.strerror(error))
+        has_all = not int.from_bytes(fcntl.ioctl(peer.sock, _NOT_TAKEN, bytes(4)), sys.byteorder)
+        if now >= peer.ends or (has_all and peer.says_no_more):
+            peer.owed = None if has_all else peer.owed
+            self._drop(peer)
+
     def _expire(self, peer: _Peer) -> None:
         if peer.ticket is not None and peer.follow is None:
+            peer.owed = None
+            peer.ticket.withdraw()
             self._finish(peer, Response(503, b"the agent does not answer\n"))
         elif peer.is_asking and peer.read:
             self._finish(peer, Response(408, b"the request did not come in time\n"))
@@ -267,9 +316,13 @@ class Server:
             self._drop(peer)
 
     def _drop(self, peer: _Peer) -> None:
-        if self._peers.pop(peer.sock, None) is not None:
+        if self._peers.pop(peer.sock, None) is None:
+            return
+        if peer.sock in self._selector.get_map():
             self._selector.unregister(peer.sock)
-            peer.sock.close()
+        peer.sock.close()
+        if peer.owed is not None:
+            peer.owed.lost()
 
 
 def _path(config: ListenConfig) -> Path | None:

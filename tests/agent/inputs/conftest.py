@@ -1,4 +1,4 @@
-"""The fixture of the tests that read files."""
+"""What the tests of inputs begin with: a growing file that is read, a listener for POST."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 if TYPE_CHECKING:
     from growing_file import Reader
+    from posting import Receiver
 
 
 @pytest.fixture
@@ -25,6 +26,24 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
 
     def make(**keys: Any) -> Reader:
         made.append(Reader(tmp_path, **keys))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.inputs.close()
+        one.desk.state.close()
+
+
+@pytest.fixture
+def receiver(tmp_path: Path) -> Iterator[Callable[..., Receiver]]:
+    """Makes a receiver; closes it."""
+    pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
+    from posting import Receiver
+
+    made: list[Receiver] = []
+
+    def make(**http: Any) -> Receiver:
+        made.append(Receiver(tmp_path, **http))
         return made[-1]
 
     yield make

@@ -1,0 +1,92 @@
+"""Requests with a key: how many messages of each were taken, so that one that is sent again counts once, however long.
+
+What has neither key, number nor time and may be sent again, since its sender was not told that it counts, is in doubt.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable
+from hashlib import blake2b
+
+from sluicegate_agent.identity.stored import entries_of, last, save_entries
+from sluicegate_agent.identity.verdict import DIGEST, digest_of
+from sluicegate_agent.messages import Message
+
+log = logging.getLogger("sluicegate.http")
+_NAME = 12
+#: Messages that may be sent again and are known, at most.
+_AGAIN_MOST = 4096
+
+
+class Posted:
+    """The last `horizon` requests with a key."""
+
+    missing = 0
+
+    def __init__(self, connection: sqlite3.Connection, name: str, horizon: int) -> None:
+        """`name`: in the place of a source."""
+        self._name, self._horizon = name, horizon
+        self._total = last(connection, name)
+        entries = [each for _, each in zip(range(horizon), entries_of(connection, name, DIGEST), strict=False)]
+        #: An older Sluicegate kept a digest of each message.
+        self._older = set(entries)
+        self._taken: dict[bytes, int] = {}
+        for each in reversed(entries):
+            self._taken.pop(each[:_NAME], None)
+            self._taken[each[:_NAME]] = int.from_bytes(each[_NAME:], "little")
+        self._waiting: dict[bytes, int] = {}
+
+    def take(self, topic: str, key: str, at: int) -> bool:
+        """Whether message `at` of a request was not taken before; it is known from now on."""
+        name = blake2b(f"{topic}\0{key}".encode(), digest_size=_NAME).digest()
+        if at < self._taken.get(name, 0) or digest_of(Message(topic, f"{key}\0{at}".encode(), 0, 0)) in self._older:
+            return False
+        self._taken.pop(name, None)
+        self._taken[name] = self._waiting[name] = at + 1
+        if len(self._taken) > self._horizon:
+            del self._taken[next(iter(self._taken))]
+        return True
+
+    @property
+    def touched(self) -> bool:
+        """Whether `save` has something to write."""
+        return bool(self._waiting)
+
+    def save(self, connection: sqlite3.Connection) -> None:
+        """Write how much was taken, inside the caller's transaction."""
+        entries = [name + taken.to_bytes(DIGEST - _NAME, "little") for name, taken in self._waiting.items()]
+        save_entries(connection, self._name, self._total, entries, self._horizon)
+
+    def saved(self) -> None:
+        """The transaction is durable."""
+        self._total += len(self._waiting)
+        self._waiting = {}
+
+
+class Unanswered:
+    """Messages that counted and whose senders may not know it: who says the same once more may repeat one."""
+
+    def __init__(self) -> None:
+        self._again, self._count = Counter[bytes](), 0
+
+    def add(self, messages: Iterable[Message]) -> None:
+        """These may be sent again."""
+        for message in messages:
+            if self._count >= _AGAIN_MOST:
+                log.warning("more than %d messages may be sent again: further ones count anew if they are", _AGAIN_MOST)
+                return
+            self._again[digest_of(message)] += 1
+            self._count += 1
+
+    def take(self, digest: bytes) -> bool:
+        """Whether a message may be one of them; it is the one then."""
+        if digest not in self._again:
+            return False
+        self._again[digest] -= 1
+        if not self._again[digest]:
+            del self._again[digest]
+        self._count -= 1
+        return True

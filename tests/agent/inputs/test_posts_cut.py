@@ -1,0 +1,198 @@
+"""POST over connections that end anywhere, answers that are late or lost: counted once, or in doubt."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
+from posting import Receiver
+
+from sluicegate_agent.web import server as served
+
+
+def request(body: bytes, topic: str = "bare", **headers: str) -> bytes:
+    """One POST as it goes over the line."""
+    lines = [f"POST /in/{topic} HTTP/1.1", "Host: localhost", f"Content-Length: {len(body)}"]
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+def connected(one: Receiver) -> socket.socket:
+    """A connection to the listener."""
+    return socket.create_connection(("127.0.0.1", one.port), timeout=10)
+
+
+def reset(sock: socket.socket) -> None:
+    """End a connection as a machine that crashes does: nothing more is taken, whatever comes."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    sock.close()
+
+
+def turned(one: Receiver, work: Callable[[], Any], *, commit: bool = True) -> Any:
+    """What `work` comes to in a thread, while turns are made."""
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append(work()))
+    thread.start()
+    while thread.is_alive():
+        one.turn(commit=commit)
+        thread.join(0.002)
+    return found[0]
+
+
+def all_of(sock: socket.socket) -> bytes:
+    """Everything up to the end of the connection. Raises ConnectionResetError where that is no orderly one."""
+    found = b""
+    while piece := sock.recv(65536):
+        found += piece
+    return found
+
+
+def settled(one: Receiver) -> None:
+    """Turns until the listener has let all connections go."""
+    while one.inputs._posts and one.inputs._posts._server._peers:
+        one.turn()
+
+
+def test_a_request_that_is_cut_counts_nothing(receiver: Callable[..., Receiver]) -> None:
+    """At each byte, by an orderly end of the connection or by a reset; the whole one counts once."""
+    one = receiver()
+    whole = request(b"1\n2\n3\n")
+    for length in range(len(whole)):
+        with connected(one) as sock:
+            sock.sendall(whole[:length])
+            if length % 2:
+                reset(sock)
+    settled(one)
+    assert one.desk.sums() == {}
+    assert one.desk.state.counters["messages"] == 0
+
+
+def test_who_says_no_more_is_answered(receiver: Callable[..., Receiver]) -> None:
+    """As `nc -N` does: the sending side is closed after the request, and the answer is waited for."""
+    one = receiver()
+    with connected(one) as sock:
+        sock.sendall(request(b"1\n2\n"))
+        sock.shutdown(socket.SHUT_WR)
+        assert turned(one, lambda: all_of(sock)).startswith(b"HTTP/1.1 200 ")
+    assert one.desk.sums() == {"y": (3.0, 2)}
+    settled(one)
+    one.post("/in/bare", "1\n2")
+    assert one.desk.state.counters["undecidable"] == 0
+
+
+@pytest.mark.parametrize("more", [b"x", request(b"5"), request(b"5" * 100_000)])
+def test_what_comes_behind_a_request_is_not_read_and_its_answer_arrives(
+    receiver: Callable[..., Receiver], more: bytes
+) -> None:
+    """Several requests in one packet: the first is answered, and that the connection ends; others are sent again."""
+    one = receiver()
+    with connected(one) as sock:
+        sock.sendall(request(b"1\n2\n") + more)
+        found = turned(one, lambda: all_of(sock))
+    assert found.startswith(b"HTTP/1.1 200 ")
+    assert b"Connection: close" in found
+    assert one.desk.sums() == {"y": (3.0, 2)}
+
+
+def test_two_senders_with_one_key(receiver: Callable[..., Receiver]) -> None:
+    """At the same time: each reading counts once, and both are told."""
+    one = receiver()
+    whole = request(b"1\n2\n", Idempotency_Key="k")
+    with connected(one) as first, connected(one) as second:
+        first.sendall(whole)
+        second.sendall(whole)
+        answers = turned(one, lambda: (all_of(first), all_of(second)))
+    assert all(each.startswith(b"HTTP/1.1 200 ") for each in answers)
+    assert one.desk.sums() == {"y": (3.0, 2)}
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_key_knows_a_request_of_many_lines(receiver: Callable[..., Receiver], killed: bool) -> None:
+    """However many there are, and where it was cut between two commits: sent again it counts once."""
+    one = receiver()
+    body = b"1\n" * 10_000
+    if killed:
+        with connected(one) as sock:
+            sock.sendall(request(body, Idempotency_Key="k"))
+            while not one.desk.state.counters["accepted"]:
+                one.turn()
+        one.killed()
+    assert one.post("/in/bare", body, Idempotency_Key="k")[0] == 200
+    if killed:
+        one.killed()
+    assert one.post("/in/bare", body, Idempotency_Key="k")[1] == {"accepted": 0, "duplicates": 10_000, "refused": 0}
+    assert one.desk.sums() == {"y": (10_000.0, 10_000)}
+
+
+def test_a_request_that_was_told_to_come_again_is_not_taken(
+    receiver: Callable[..., Receiver], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The agent was busy for too long: 503, and the same sent again counts once, without doubt."""
+    monkeypatch.setattr(served, "ANSWERING", 0.1)
+    one = receiver()
+    assert one.send("/in/bare", b"1\n2\n")[0] == 503
+    monkeypatch.setattr(served, "ANSWERING", 5.0)
+    assert one.post("/in/bare", "1\n2\n")[1]["accepted"] == 2
+    assert one.desk.sums() == {"y": (3.0, 2)}
+    assert one.desk.state.counters["undecidable"] == 0
+
+
+def test_a_retry_after_a_commit_that_failed_is_in_doubt(receiver: Callable[..., Receiver]) -> None:
+    """Without a key or a time nobody can know whether it is a repeat; the same said later is none."""
+    one = receiver()
+    assert one.post("/in/bare", "4\n5", commit=False)[0] == 503
+    assert one.post("/in/bare", "4\n5\n6")[0] == 200
+    assert one.desk.state.counters["undecidable"] == 2
+    assert one.desk.sums() == {"y": (24.0, 5)}
+    assert one.post("/in/bare", "4\n5")[0] == 200
+    assert one.desk.state.counters["undecidable"] == 2
+
+
+@pytest.mark.parametrize("read", [0, 1, 20, None])
+def test_a_retry_after_an_answer_that_was_lost_is_in_doubt(receiver: Callable[..., Receiver], read: int | None) -> None:
+    """The sender was gone before the answer, or in the middle of it; who has read it all says something new."""
+    one = receiver()
+    sock = connected(one)
+    sock.sendall(request(b"7\n8\n"))
+    if read:
+        turned(one, lambda: sock.recv(read))
+    elif read is None:
+        turned(one, lambda: all_of(sock))
+    if read is None:
+        sock.close()
+    else:
+        reset(sock)
+        while not one.desk.state.counters["accepted"]:
+            one.turn()
+    settled(one)
+    with contextlib.suppress(OSError):
+        one.post("/in/bare", "7\n8")
+    assert one.desk.sums() == {"y": (30.0, 4)}
+    assert one.desk.state.counters["undecidable"] == (0 if read is None else 2)
+
+
+def test_chunks_and_asking_first(receiver: Callable[..., Receiver]) -> None:
+    """Chunks are refused before anything counts; who asks whether to go on and never does counts nothing."""
+    one = receiver()
+    head = b"POST /in/bare HTTP/1.1\r\nHost: localhost\r\n"
+    with connected(one) as sock:
+        sock.sendall(head + b"Transfer-Encoding: chunked\r\n\r\n2\r\n1\n\r\n0\r\n\r\n")
+        assert turned(one, lambda: all_of(sock)).startswith(b"HTTP/1.1 411 ")
+    with connected(one) as sock:
+        sock.sendall(head + b"Content-Length: 2\r\nExpect: 100-continue\r\n\r\n")
+        assert sock.recv(100).startswith(b"HTTP/1.1 100 ")
+    settled(one)
+    assert one.desk.sums() == {}
+    with connected(one) as sock:
+        sock.sendall(head + b"Content-Length: 2\r\nExpect: 100-continue\r\n\r\n")
+        assert sock.recv(100).startswith(b"HTTP/1.1 100 ")
+        sock.sendall(b"3\n")
+        assert turned(one, lambda: all_of(sock)).startswith(b"HTTP/1.1 200 ")
+    assert one.desk.sums() == {"y": (3.0, 1)}
