@@ -1,11 +1,12 @@
 """paho's client with a receive buffer, bounded packets and a list of messages; nothing that a peer sends raises.
 
-Six of paho 2.2's private methods are overridden (the minor version is pinned for that): `_packet_read` takes messages
+Seven of paho 2.2's private methods are overridden (the minor version is pinned for that): `_packet_read` takes messages
 that lie whole in the buffer, as many as there are, and leaves each other packet to paho; `_sock_recv` reads 64 KiB at
 a time, refuses what a broker may not send before it is read, and cuts a payload that is larger than allowed while it
 arrives; `_sock_send` notes why it failed; `_packet_handle` ends a connection where paho cannot read a packet;
 `_handle_connack` keeps our keepalive where the broker wants none; `_handle_publish` puts a message into a list instead
-of building paho's. `reconnect` forgets what an old connection left half read.
+of building paho's; `_handle_pubrel` ends what came at QoS 2, which paho leaves to who acknowledges by
+hand. `reconnect` forgets what an old connection left half read.
 """
 
 from __future__ import annotations
@@ -241,6 +242,15 @@ class Client(paho.Client):
         self.held += len(message.payload)
         return MQTTErrorCode.MQTT_ERR_SUCCESS
 
+    def _handle_pubrel(self) -> MQTTErrorCode:
+        """What came at QoS 2 is durable since its PUBREC: the broker may forget it, however often it asks.
+
+        There are no more packet ids than LAST_ID: who reads no answers may not have us keep more.
+        """
+        if len(self._out_packet) > LAST_ID:
+            self._refuse("it sent more PUBRELs than there are packet ids")
+        return self._send_pubcomp(int.from_bytes(self._in_packet["packet"][:2], "big"))
+
     def _unreadable(self) -> MQTTErrorCode:
         self.why = "it sent a PUBLISH that cannot be read"
         return MQTTErrorCode.MQTT_ERR_PROTOCOL
@@ -250,9 +260,11 @@ class Client(paho.Client):
         messages, self.inbox, self.held = self.inbox, [], 0
         return messages
 
-    def acknowledge(self, packet_ids: Iterable[int]) -> None:
-        """Queue the PUBACKs of many messages as one write of paho's own (partial writes, TLS)."""
-        packet = b"".join(b"\x40\x02" + packet_id.to_bytes(2, "big") for packet_id in packet_ids)
+    def acknowledge(self, messages: Iterable[tuple[int, int]]) -> None:
+        """Queue the PUBACKs, or PUBRECs, of (packet id, QoS) as one write of paho's own (partial writes, TLS)."""
+        packet = b"".join(
+            (b"\x40\x02" if qos == 1 else b"\x50\x02") + packet_id.to_bytes(2, "big") for packet_id, qos in messages
+        )
         if packet:
             self._packet_queue(PUBACK, packet, 0, 1)
 

@@ -83,7 +83,7 @@ class Link:
         self.retired = tuple(retired)
         self.subscribed_us = subscribed_us
         self._wake = [wake] if wake else []
-        self._unacknowledged: dict[int, None] = {}
+        self._unacknowledged: dict[int, int] = {}  # packet id → QoS
         self._granted_window = GrantedWindow()
         self._stage: Stage = "away"
         self._since = 0.0
@@ -132,7 +132,7 @@ class Link:
         if self._client.socket() is None:
             self._ended()
         else:
-            self._unacknowledged.update((message.packet_id, None) for message in messages if message.qos)
+            self._unacknowledged.update((message.packet_id, message.qos) for message in messages if message.qos)
             if messages:
                 self._granted_window.arrived(len(self._unacknowledged), time.monotonic())
         return messages
@@ -152,12 +152,13 @@ class Link:
 
     def ack(self, packet_ids: Iterable[int]) -> None:
         """Acknowledge committed messages; those of a connection that is gone come again and are known as repeats."""
-        alive = [packet_id for packet_id in packet_ids if packet_id in self._unacknowledged]
+        there = self._unacknowledged
+        alive = [(packet_id, there[packet_id]) for packet_id in packet_ids if packet_id in there]
         if alive and len(alive) == len(self._unacknowledged):
             self._granted_window.acknowledged(len(alive), time.monotonic())
             self._unacknowledged.clear()
         else:
-            for packet_id in alive:
+            for packet_id, _ in alive:
                 del self._unacknowledged[packet_id]
         self._client.acknowledge(alive)
 

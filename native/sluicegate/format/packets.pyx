@@ -34,12 +34,12 @@ cdef bint read_head(
 ) noexcept:
     """Whether the head is whole and keeps to the protocol."""
     cdef Py_ssize_t at, properties, end = min(size, length)
-    if size < 2 or qos > 1:
+    if size < 2 or qos > 2:
         return False
     head.topic = packet[0] << 8 | packet[1]
     at = 2 + head.topic
     head.packet_id = packet[at] << 8 | packet[at + 1] if qos and at + 2 <= end else 0
-    at += 2 * qos
+    at += 2 if qos else 0
     if version_5:
         at = number_at(packet, at, end, &properties)
         at = at if at > end else at + properties

@@ -119,7 +119,9 @@ LYING = [
     (packet(0xD0, b"", 200 << 20), "PINGRESP of 209715200 bytes"),
     (packet(0x20, b"", 200 << 20), "a second CONNACK"),
     (packet(0x40, b"\x00\x01"), "a packet of type PUBACK"),
-    (packet(0x62, b"\x00\x01"), "a packet of type PUBREL"),
+    (packet(0x50, b"\x00\x01"), "a packet of type PUBREC"),
+    (packet(0x60, b"\x00\x01"), "PUBREL with reserved bits"),
+    (packet(0x62, b"", 200 << 20), "PUBREL of 209715200 bytes"),
     (packet(0x30, b"\xff\xff"), "a PUBLISH that cannot be read"),
     (b"\x30\xff\xff\xff\xff\x7f", "connection lost"),
 ]

@@ -298,7 +298,7 @@ def test_a_packet_that_breaks_the_protocol_ends_the_connection() -> None:
     good = publish(b"w", b"1", 1)[2:]
     for end in range(len(good) - 1):
         assert parse_publish(0x32, good[:end], True, end) is None
-    assert parse_publish(0x34, good, True, len(good)) is None
+    assert parse_publish(0x36, good, True, len(good)) is None
     assert parse_publish(0x32, publish(b"w", b"1", 0)[2:], True, len(good)) is None
     assert parse_publish(0x32, publish(b"w", b"1", 1, b"\xff\xff\xff\xff\x01")[2:], True, 99) is None
     with fed() as (client, ours):

@@ -14,11 +14,11 @@ def publish_of(command: int, packet: bytes | bytearray, version_5: bool, length:
     It may be cut short of its `length`. None where it breaks the protocol, or its head is not whole.
     """
     qos, end = (command >> 1) & 3, min(len(packet), length)
-    if len(packet) < 2 or qos > 1:
+    if len(packet) < 2 or qos > 2:
         return None
     at = 2 + int.from_bytes(packet[:2], "big")
     topic, packet_id = bytes(packet[2:at]), int.from_bytes(packet[at : at + 2], "big") if qos else 0
-    at += 2 * qos
+    at += 2 if qos else 0
     if version_5:
         properties, at = _number(packet[:end], at)
         at += properties
