@@ -9,6 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from sluicegate.format.tags import NAME as TAG
 from sluicegate_cloud import metrics
 from sluicegate_cloud.errors import SourceError, TableError
 from sluicegate_cloud.progress import step
@@ -32,10 +33,20 @@ def definition_of(
     shards: int = SHARDS,
     by: Sequence[Sequence[str]] = (),
 ) -> Definition:
-    """What a new table answers: a file holds days of windows, more where they are few."""
+    """What a new table answers: a file holds days of windows, more where they are few. Raises SourceError."""
     days = -(-slide_us * _LEAST // DAY_US)
     names = tuple(dict.fromkeys(("count", *aggregates)))
-    return Definition(window_us, slide_us, origin_us, names, shards, days * DAY_US, by=tuple(map(tuple, by)))
+    return Definition(window_us, slide_us, origin_us, names, shards, days * DAY_US, by=_roll_ups(by))
+
+
+def _roll_ups(by: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
+    """Each once, in whatever order it names its tags: asked for twice, it would count twice. Raises SourceError."""
+    found: dict[frozenset[str], tuple[str, ...]] = {}
+    for names in by:
+        if not names or not all(map(TAG.fullmatch, names)):
+            raise SourceError(f"by {','.join(names)!r}: expected names of tags by comma, such as site,line")
+        found.setdefault(frozenset(names), tuple(dict.fromkeys(names)))
+    return tuple(found.values())
 
 
 def opened(store: Store, definition: Definition | None) -> Version:

@@ -15,8 +15,9 @@ from table_worlds import Rows, definition_of, here, store_at, table_of, take_in,
 from thorough import number
 
 from sluicegate.format.chunk import Chunk, encode
+from sluicegate_cloud.errors import SourceError
 from sluicegate_cloud.names import ALL
-from sluicegate_cloud.table import read, retention
+from sluicegate_cloud.table import job, read, retention
 from sluicegate_cloud.table.versions import Store, Version
 
 SITES = ("north", "north", "south", None)
@@ -115,6 +116,60 @@ def judge_between(
         mine[row["device"], row["rollup"], row["tag_site"]].append(row)
     for group, some in groups.items():
         score.judge(mine[group], Between(some, times), cut, f"{cut} {times} {group} ")
+
+
+BY = (("site",), ("site", "line"), ("line", "site", "site"), ("site",))
+
+
+def test_a_roll_up_is_made_once() -> None:
+    """Of the same tags in any order there is one, and what can be no tag is refused: it would stand for all devices."""
+    assert job.definition_of(60, 60, ("mean",), by=BY).by == (("site",), ("site", "line"))
+    for names in ((), ("",), ("site", ""), (" line",)):
+        with pytest.raises(SourceError, match="expected names of tags by comma"):
+            job.definition_of(60, 60, ("mean",), by=(names,))
+
+
+@pytest.mark.parametrize("seed", range(number(150, 4)))
+def test_a_roll_up_has_all_of_the_devices_that_moved_there(seed: int, tmp_path: Path) -> None:
+    """Sites and lines of a device's newest document, wherever it was before; late documents, in three runs."""
+    rng, score = random.Random(seed), Score()
+    cut = random_cut(rng)
+    boards = random_fleet(rng, cut, 4, 30)
+    by = job.definition_of(cut.slide, cut.slide, ("mean",), by=BY).by
+    store, version = store_at(tmp_path / "table", definition_of(cut, ALL, by=by))
+    sent, newest = list[bytes](), dict[str, tuple[Any, dict[str, str]]]()
+    for board in boards:
+        tags: dict[str, str] = {}
+        for incarnation, center, buckets in board.incarnations:
+            left = list(buckets)
+            while left:
+                run, left = left[:5], left[5:]
+                if rng.random() < 0.4:
+                    tags = {name: rng.choice("ab") for name in ("site", "line") if rng.random() < 0.8}
+                sent.append(encode(Chunk(board.device, "s", incarnation, center, run, [None] * len(run), tags=tags)))
+                ends = max(of.t_last for of in run), min(of.t_first for of in run), incarnation, run[0].first
+                newest[board.device] = max(newest.get(board.device, (ends, tags)), (ends, tags), key=lambda of: of[0])
+    rng.shuffle(sent)
+    for part in range(3):
+        if sent[part::3]:
+            version = take_in(store, version, table_of(sent[part::3], 1_000 * part))
+    groups: dict[tuple[str, ...], list[Board]] = {}
+    for board in boards:
+        for names in by:
+            where = (
+                ",".join(names),
+                *(newest[board.device][1].get(name) for name in ("site", "line") if name in names),
+            )
+            groups.setdefault(where, []).append(board)  # type: ignore[arg-type]  # None: it has no such tag
+    rows = [row for row in read.rows_of(store, version).to_pylist() if row["rollup"]]
+    told: dict[tuple[str, ...], list[Any]] = {where: [] for where in groups}
+    for row in rows:
+        names = row["rollup"].split(",")
+        told[(row["rollup"], *(row[f"tag_{name}"] for name in ("site", "line") if name in names))].append(row)
+    for where, some in groups.items():
+        score.judge(told[where], truth_of(some), cut, f"{where} ")
+    assert (score.missing, score.wrong[:5]) == (0, [])
+    assert score.windows > 0
 
 
 class Between(Truth):
