@@ -7,4 +7,4 @@ from sluicegate.core.ingest cimport Ingesting
 
 
 cdef class Core(Ingesting):
-    cdef list composites  # (place, aggregate, slots) of answers that are more than one number
+    cdef list composites  # (place, aggregate, slots) of answers that Python tells; None: there are none

@@ -6,7 +6,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport INT64_MAX, int64_t
 from libc.string cimport memcpy
 
-from sluicegate.answers.results cimport BY_TIME, Cut, View, bucket_answer, exact_answer, is_slot
+from sluicegate.answers.results cimport BY_TIME, CUSTOM, Cut, View, bucket_answer, exact_answer, is_slot
 from sluicegate.engines.base cimport Engine
 from sluicegate.engines.fiba cimport Fiba
 from sluicegate.partials.filling cimport fill_outputs, fill_program
@@ -35,6 +35,7 @@ from sluicegate.records import Saved, kept_slots
 from sluicegate.records import Cut as CutTuple
 
 cdef array.array DOUBLES = array.array("d")
+cdef Rule NO_RULE = Rule()  # of all windows by count or time
 
 
 @cython.final
@@ -52,7 +53,8 @@ cdef class Core(Ingesting):
         if self.timed:
             layout = layout.untimed
         self.policy, self.value, self.hop, self.up_to.sign = policy, value, hop, up_to
-        self.bucketed, self.buckets, self.rule = layout.bucketed, Buckets(), Rule()
+        self.bucketed, self.buckets = layout.bucketed, Buckets()
+        self.rule = Rule() if policy == CUSTOM else NO_RULE
         self.buckets.setup(None if rules is None else Rules(*rules), limit, layout)
         self.centers_itself = layout.centered
         self.up_to.slot = layout.extreme_slot(up_to)
@@ -63,7 +65,8 @@ cdef class Core(Ingesting):
         self.p.dimensions, self.answers = len(layout.dimensions), len(layout.monoids)
         self.allocate()
         self.p.extra = make_extra(layout)
-        self.composites = layout.told() if layout.bucketed else self._layout.composites()  # what Python tells
+        told_by_python = layout.told() if layout.bucketed else self._layout.composites()
+        self.composites = told_by_python or None
         fill_program(&self.p, layout)
         fill_outputs(self.outputs, &self.p, layout)
         self.keep_to(limit)
@@ -119,7 +122,7 @@ cdef class Core(Ingesting):
         self.look()
         cdef Slot* out = self.reading + self.p.width
         values = as_values(self, NULL if self.answer_all(out) < 0 else out)
-        if self.composites and self.engine.head < self.engine.tail:
+        if self.composites is not None and self.engine.head < self.engine.tail:
             if self.bucketed:
                 cut_composites(self, values)
             else:
@@ -143,11 +146,11 @@ cdef class Core(Ingesting):
                     &self.outputs[k], partial, NULL, partial, where, self.center[self.outputs[k].dimension]
                 )
         values = as_values(self, out)
-        if self.composites and self.bucketed:
+        if self.composites is not None and self.bucketed:
             window = told.alone(self._layout, self._layout.format.unpack(packed))
             return [told.answer(window, monoid) if monoid.kind in _TOLD else value
                     for monoid, value in zip(self._layout.monoids, values)]
-        if self.composites:
+        if self.composites is not None:
             lower_composites(self, partial, values)
         return values
 

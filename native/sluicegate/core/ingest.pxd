@@ -15,7 +15,7 @@ ctypedef struct Flat:  # a batch in buffers that are held for as long as it last
 
 cdef class Ingesting(Batching):
     cdef tuple names  # of the aggregates
-    cdef object read_row  # asked where a value or a time that a caller gives is not a plain float or int
+    cdef object reader  # asked where a value or a time that a caller gives is not a plain float or int
     cdef object read_time
     cdef bint positive  # values must be greater than 0
 

@@ -50,9 +50,10 @@ cdef class Ingesting(Batching):
             self.rule.refuse_fall(self.engine.total(), self.row, 1, self._layout.dimensions)
         accept(self, self.row, time)
 
-    def serve(self, names, row, when, bint positive):
-        """How answers are named and what is no plain float or int is read; whether values must be greater than 0."""
-        self.names, self.read_row, self.read_time, self.positive = names, row, when, positive
+    def serve(self, reader, when):
+        """What reads values and times that are no plain float or int; from now on the core is asked itself."""
+        self.names, self.reader, self.read_time = self._layout.names, reader, when
+        self.positive = bool(self._layout.positive)
 
     def insert_one(self, value, time=None):
         """Take one reading: `Window.insert`, whose checks and words these are."""
@@ -173,7 +174,7 @@ cdef int ingest_given(Ingesting self, value, time) except -1:
     if PyFloat_CheckExact(value) and self.p.dimensions == 1 and may_enter(self, PyFloat_AS_DOUBLE(value)):
         self.row[0] = PyFloat_AS_DOUBLE(value)
     else:
-        values = self.read_row(value)
+        values = self.reader.row(value)
         for i in range(self.p.dimensions):
             self.row[i] = values[i]
     cdef int64_t when = self.accepted if time is None and self.policy != BY_TIME else time_from(self, time)

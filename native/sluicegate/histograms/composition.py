@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 from sluicegate.errors import ConfigurationError
@@ -93,6 +94,15 @@ def compose(histograms: Sequence[Histogram], kinds: Sequence[tuple[str, str, int
     strangers = [histogram for histogram in histograms if not isinstance(histogram, kind)]
     if strangers:
         raise ConfigurationError(f"histograms: {strangers[0]!r}, expected SumLike, MaxLike, Hop or Constrained")
+    names = tuple(histogram.name for histogram in histograms)  # they tell 1 from 1.0
+    return _composed(names, tuple(histograms), tuple(kinds), hops)
+
+
+@lru_cache(maxsize=64)
+def _composed(
+    names: tuple[str, ...], histograms: tuple[Histogram, ...], kinds: tuple[tuple[str, str, int], ...], hops: bool
+) -> Composition:
+    """Windows of one configuration share it."""
     if len({type(histogram) for histogram in histograms}) < len(histograms):
         raise ConfigurationError(f"histograms: {list(histograms)}, expected each kind at most once; two contradict")
     sum_like, max_like = _find(histograms, SumLike), _find(histograms, MaxLike)
@@ -111,7 +121,7 @@ def compose(histograms: Sequence[Histogram], kinds: Sequence[tuple[str, str, int
             "Constrained(n, merge='pairs') and no other; leave the other out, or set staging=0"
         )
     return Composition(
-        tuple(histograms), constrained.limit if constrained else 0,
+        histograms, constrained.limit if constrained else 0,
         constrained is not None and constrained.merge == "pairs", sum_like, max_like, hop,
         tuple(controls(sum_like, kinds)) if sum_like else (), tuple(extremes(kinds)) if max_like else (),
     )  # fmt: skip

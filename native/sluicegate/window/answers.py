@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeVar, overload
 
@@ -17,6 +17,7 @@ from sluicegate.monoids.layout import Layout
 from sluicegate.policies import Policy
 from sluicegate.policies.custom import Field, fields
 from sluicegate.records import Bounded
+from sluicegate.window.readings import RowReader
 from sluicegate.window.subsequence import Subsequence
 
 Value = float | int | None
@@ -52,17 +53,23 @@ def guarded_walk(
 
 
 class Queries:
-    """A window whose configuration is known; `sluicegate.window.configure` makes it."""
+    """A window whose configuration is known; `sluicegate.window.configure` makes it. A gateway keeps thousands."""
 
+    __slots__ = (
+        "__dict__", "__weakref__", "_bucketed", "_center", "_core", "_core_class", "_engine", "_histograms", "_layout",
+        "_limit", "_owned", "_policy", "_reader", "_serves", "_takes_flat", "_withheld",
+    )  # fmt: skip
     _policy: Policy
     _layout: Layout
     _core: Core
+    _reader: RowReader
     _engine: str
     _histograms: Composition
     _limit: int
     _bucketed: bool
-    _withheld: list[int]  # aggregates whose values are given out only where they are certainly within the limit
-    _named: Callable[[], dict[str, Any]] | None = None  # the compiled core's answers by name, where it has them
+    _withheld: Sequence[int]  # aggregates whose values are given out only where they are certainly within the limit
+    _serves: bool  # the compiled core takes single readings and gives answers by name itself
+    _takes_flat: bool  # and a batch as it is given
 
     @overload
     def query(self, bounds: Literal[False] = False) -> dict[str, Value]: ...
@@ -78,8 +85,8 @@ class Queries:
         kept under a policy that does not declare itself monotone and dependent only on what remains,
         ConfigurationError where the engine does not keep the leaves that are needed (the Lite ones).
         """
-        if self._named is not None and not bounds:
-            return self._named()
+        if self._serves and not bounds:
+            return self._core.named()
         if not bounds and not self._withheld:
             return dict(zip(self._layout.names, self._core.results(), strict=True))
         answers = self._withhold(self._bounded())

@@ -33,7 +33,7 @@ from sluicegate.window.answers import Footprint as Footprint
 from sluicegate.window.answers import Value as Value
 from sluicegate.window.durability import Changes as Changes
 from sluicegate.window.durability import Durability
-from sluicegate.window.readings import RowReader
+from sluicegate.window.readings import reader
 from sluicegate.window.rebuilding import Row
 
 Centers = float | Mapping[str, float] | Sequence[float]
@@ -83,7 +83,8 @@ class Window(Durability):
         self._limit, self._bucketed = self._histograms.limit, self._histograms.bucketed
         self._withheld = self._certain_only(plain)
         self._layout: Layout = self._lay_out(aggregates, self._bucketed, len(self._histograms.controls))
-        self._engine = engine
+        self._engine, self._owned, self._serves, self._takes_flat = engine, b"", False, False
+        self._reader = reader(self._layout.dimensions, self._layout.positive)
         self._center = None if center is None else _centers(center, self._layout.dimensions)
         self._core_class = _object_core() if self._layout.objects else Core
         up_to = _up_to(self._policy, self._layout)
@@ -94,37 +95,40 @@ class Window(Durability):
         catalogue.check(engine, self._layout)
         if store is not None or not self._may_wait:
             staging = self._staging(store)
-            self._reader, self._core = self._made(engine, up_to, staging)
+            self._core = self._made(engine, up_to, staging)
             if store is None:  # else the core that is asked is the store's
                 self._bind()
 
     def __getattr__(self, name: str) -> Any:
         """The core, made when a reading comes or something is asked: of thousands of windows many stay silent."""
-        if name not in ("_core", "_reader"):
+        if name != "_core":
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
-        self._reader, self._core = self._made(self._engine, _up_to(self._policy, self._layout), None)
+        self._core = self._made(self._engine, _up_to(self._policy, self._layout), None)
         self._bind()
-        return self.__dict__[name]
+        return self._core
 
     def state(self) -> bytes:
         """All but the closed leaves: small and bounded, whatever the window holds."""
-        silent = "_core" not in self.__dict__
-        found = super().state()
-        for name in ("_core", "_reader", "insert", "slide", "_named", "_takes_flat") if silent else ():
-            self.__dict__.pop(name, None)
-        return found
+        try:
+            object.__getattribute__(self, "_core")
+        except AttributeError:  # a silent window stays one
+            found = super().state()
+            del self._core
+            self._serves = self._takes_flat = False
+            return found
+        return super().state()
 
     @property
     def _may_wait(self) -> bool:
         """Whether the configuration has been checked whole without the core."""
         return isinstance(self._policy, Count | Time) and not self._histograms.chained and not self._layout.objects
 
-    def _made(self, engine: str, up_to: int, staging: tuple[int, list[Guard]] | None) -> tuple[RowReader, Core]:
+    def _made(self, engine: str, up_to: int, staging: tuple[int, list[Guard]] | None) -> Core:
         kind, value, hop = _rule(self._policy)
         eviction = self._policy.eviction(self._layout) if isinstance(self._policy, Ruled) else None
         rules, merging = self._histograms.rules(), self._merging(kind)
         given = (kind, value, self._limit, self._center, rules, hop, up_to, eviction, merging, staging)
-        return RowReader(self._layout.dimensions, self._layout.positive), self._core_class(self._layout, engine, *given)
+        return self._core_class(self._layout, engine, *given)
 
     def _lay_out(self, aggregates: Mapping[str, Monoid] | Monoid, bucketed: bool, samples: int) -> Layout:
         header, times = isinstance(self._policy, Custom | Compiled), isinstance(self._policy, Time)
@@ -150,11 +154,11 @@ class Window(Durability):
             raise ConfigurationError("store: a staging tail decides in memory what is kept; leave out one of them")
         return self._histograms.staging, guards(self._histograms.extremes, self._layout)
 
-    def _certain_only(self, layout: Layout) -> list[int]:
+    def _certain_only(self, layout: Layout) -> Sequence[int]:
         """The aggregates whose values are given out only where they are certainly within the limit."""
         limit, policy = self._histograms.sum_like, self._policy
         if limit is None or not limit.withhold:
-            return []
+            return ()
         if not (policy.monotone and policy.remaining):
             raise ConfigurationError(
                 f"SumLike(withhold=True): not under the policy {policy.name}, which is not declared monotone and "

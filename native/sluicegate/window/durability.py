@@ -42,7 +42,7 @@ class Durability(Ingest):
     """A window that can be stored and taken up again."""
 
     _center: tuple[float, ...] | None
-    _owned = b""  # whose state it is, once that was asked for: nothing of it changes
+    _owned: bytes  # whose state it is, once that was asked for: nothing of it changes
 
     @guarded_walk
     def changes(self) -> Changes:

@@ -15,14 +15,14 @@ from sluicegate.policies import Custom, Time
 from sluicegate.records import BoundedColumn
 from sluicegate.window.answers import Queries
 from sluicegate.window.batches import Batch, flat_times, flat_values, refuse_not_positive
-from sluicegate.window.readings import RowReader, in_range
+from sluicegate.window.readings import in_range
 from sluicegate.window.subsequence import Subsequence
 
 Call = TypeVar("Call", bound=Callable[..., Any])
 
 
 class _BoundWhenAsked:
-    """A call that the core, where it is compiled, has an own one for: whoever asks for it has the core made."""
+    """A call that the core has an own one for: kept in the window from the first time on, so that it is found there."""
 
     def __init__(self, call: Callable[..., Any]) -> None:
         self._call = call
@@ -30,8 +30,13 @@ class _BoundWhenAsked:
     def __get__(self, window: Ingest | None, owner: type | None = None) -> Any:
         if window is None:
             return self._call
-        bound = vars(window).get(self._call.__name__) if window._core is not None else None
-        return bound or MethodType(self._call, window)
+        core: Any = window._core  # if it is made now, what follows is known
+        kind, name = type(window), self._call.__name__
+        if not window._serves or kind.insert is not Ingest.insert or getattr(kind, name) is not self._call:
+            return MethodType(self._call, window)  # a subclass's own is asked for each reading
+        bound = core.insert_one if name == "insert" else core.slide
+        setattr(window, name, bound)
+        return bound
 
 
 def _bound_when_asked(call: Call) -> Call:
@@ -40,9 +45,6 @@ def _bound_when_asked(call: Call) -> Call:
 
 class Ingest(Queries):
     """A window that takes readings."""
-
-    _reader: RowReader
-    _takes_flat: bool = False  # compiled code takes a batch as it is given
 
     @_bound_when_asked
     def insert(self, value: float | Mapping[str, float] | Sequence[float], time: int | None = None) -> None:
@@ -82,13 +84,8 @@ class Ingest(Queries):
         """Where a compiled core enforces the policy by itself, calls for one reading are its own."""
         core: Any = self._core
         if hasattr(core, "slide") and not isinstance(self._policy, Custom) and not self._withheld:
-            core.serve(self._layout.names, self._reader.row, in_range, bool(self._layout.positive))
-            self._named = core.named
-            if type(self).insert is Ingest.insert:  # a subclass's own is asked for each reading
-                self.insert = core.insert_one  # type: ignore[method-assign]
-                if type(self).slide is Ingest.slide:
-                    self.slide = core.slide  # type: ignore[method-assign]
-            layout = self._layout
+            layout, self._serves = self._layout, True
+            core.serve(self._reader, in_range)
             self._takes_flat = not layout.positive and len(layout.numbers(layout.names)) == len(layout.names)
 
     @overload

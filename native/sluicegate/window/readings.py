@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from operator import index
 from typing import Any
 
@@ -64,6 +65,9 @@ class RowReader:
 
     def _shape(self) -> str:
         return "one number" if self._dimensions == (None,) else f"one value each of {list(self._dimensions)}"
+
+
+reader = lru_cache(maxsize=64)(RowReader)  # windows of the same dimensions share one
 
 
 def _no_text(x: Any) -> Any:
