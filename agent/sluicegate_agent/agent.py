@@ -228,6 +228,7 @@ class Agent:
         if self.link.connection != self._connection:
             self._connection = self.link.connection
             self.pipeline.connected(session_present=self.link.session_present)
+        self.pipeline.identities.bare.copies.expect(self.link.former)
         if messages:
             self._last_message = time.monotonic()
         return messages

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 
+from sluicegate_agent.identity.copies import Copies
 from sluicegate_agent.identity.deliveries import Deliveries
 from sluicegate_agent.identity.posted import Unanswered
 from sluicegate_agent.identity.retained import Retained
@@ -23,6 +24,7 @@ class Bare:
         self._retained = Retained(connection)
         self._session = True
         self.unanswered = Unanswered()
+        self.copies = Copies()
         #: Whether any source may be bare: topics may come later.
         self.is_asked = bool(topics)
 
@@ -64,11 +66,16 @@ class Bare:
             may_be_known = self._deliveries.has_said(message) or (is_first and self._deliveries.forgot_a_session)
             return Verdict.UNDECIDABLE if may_be_known else verdict
         digest = digest_of(message)
+        is_copy = self.copies.may_be(message) and self._was_said(message, digest)
         if message.qos:
             verdict = self._deliveries.check(message, digest)
         else:  # the broker delivers once or not at all; who posts may do so again
             verdict = Verdict.UNDECIDABLE if self.unanswered.take(digest) else Verdict.NEW
-        return verdict if verdict is Verdict.DUPLICATE else self._retained.judge(message, digest, verdict)
+        verdict = verdict if verdict is Verdict.DUPLICATE else self._retained.judge(message, digest, verdict)
+        return Verdict.UNDECIDABLE if is_copy and verdict is Verdict.NEW else verdict
+
+    def _was_said(self, message: Message, digest: bytes) -> bool:
+        return self.copies.was_said(digest) or (message.qos > 0 and self._deliveries.has_said(message))
 
     def committed(self, generation: int) -> None:
         """What came so far is durable with this commit, and is being acknowledged."""

@@ -63,14 +63,14 @@ class Contents:
         self._here.clear()
         self._open.clear()
 
-    def check(self, message: Message, time: int = 0) -> Found:
-        """The verdict on a message of `time` µs, which is known from now on."""
+    def check(self, message: Message, time: int = 0, *, may_be_copy: bool = False) -> Found:
+        """The verdict on a message of `time` µs, which is known from now on; `may_be_copy`: two may come of one."""
         if self.take_new(message, time):
             return Found(Verdict.NEW)
         digest = digest_of(message)
         self.touched = True
         self._learn(time)
-        found = self._again(message, digest, time)
+        found = self._again(message, digest, time, may_be_copy=may_be_copy)
         if found.verdict is Verdict.NEW:
             self._take(message, digest, time)
         return found
@@ -85,7 +85,7 @@ class Contents:
         self._take(message, digest, time)
         return True
 
-    def _again(self, message: Message, digest: bytes, time: int) -> Found:
+    def _again(self, message: Message, digest: bytes, time: int, *, may_be_copy: bool) -> Found:
         """What was said before: a repeat, unless it is of the newest time, by a coarse clock, and not sent again.
 
         Of a sensor that is known to say the same twice, what the broker sends again may be either: it is in doubt.
@@ -96,7 +96,8 @@ class Contents:
             return Found(Verdict.DUPLICATE)
         if not message.dup and not self._says_again:
             self._says_again = self._changed = True
-        is_certain = self.resolution is not None and _here(message, digest) in self._here and not message.dup
+        is_alone = _here(message, digest) in self._here and not message.dup and not may_be_copy
+        is_certain = self.resolution is not None and is_alone
         return Found(Verdict.NEW, 0 if is_certain else 1)
 
     def _learn(self, time: int) -> None:

@@ -160,7 +160,8 @@ class Identities:
         if decoded.sequence is not None:
             return self._check_number(self.sequences[sender], message, decoded, timed=is_timed)
         if is_timed:
-            return self.contents[sender].check(message, decoded.time_us)
+            may_be_copy = self.bare.copies.may_be(message)
+            return self.contents[sender].check(message, decoded.time_us, may_be_copy=may_be_copy)
         return found_of(self.bare.check(message))
 
     def knows(self, source: SourceConfig, message: Message, decoded: Decoded) -> bool:

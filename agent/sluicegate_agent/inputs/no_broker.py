@@ -23,6 +23,7 @@ class NoLink:
     connected = True
     state = "no broker"
     retired: tuple[str, ...] = ()
+    former: tuple[str, ...] = ()
 
     def __init__(self, wake: socket.socket | None = None) -> None:
         self._wake: list[Any] = [wake] if wake else []

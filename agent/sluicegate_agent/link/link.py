@@ -72,6 +72,7 @@ class Link:
         subscribed_us: int = 0,
     ) -> None:
         """`retired`: topics that an earlier configuration had; unsubscribed from, and then the attribute is empty.
+        The attribute `former` is empty when, besides, all has come that the broker may have sent because of them.
 
         `subscribed_us`: when the session first had all of this configuration's subscriptions, µs; 0: not yet. Kept here
         as it changes, to be given again after a restart.
@@ -80,7 +81,8 @@ class Link:
         self.state = "not connected yet"
         self.connection = 0
         self.session_present = False
-        self.retired = tuple(retired)
+        self.retired = self.former = tuple(retired)
+        self._undone = 0
         self.subscribed_us = subscribed_us
         self._wake = [wake] if wake else []
         self._unacknowledged: dict[int, int] = {}  # packet id → QoS
@@ -129,6 +131,8 @@ class Link:
         if self._doubtful:
             messages = self._judged(messages)
         self._brought |= bool(messages)
+        if not (self.retired or messages or self._unacknowledged) and self.confirmed > self._undone:
+            self.former = ()  # the broker had nothing more to send when it had taken our PUBACKs
         if self._client.socket() is None:
             self._ended()
         else:
@@ -352,6 +356,8 @@ class Link:
 
     def _unsubscribed(self, client: Any, _: Any, mid: int, reasons: list[ReasonCode], properties: Any) -> None:
         self.retired, client.left = (), 0
+        # What is under way now, or waits for room, may have been sent for them.
+        self._undone = self.confirmed if self._unacknowledged or client.inbox else -1
 
     def _judged(self, messages: list[Message]) -> list[Message]:
         """The messages without our own question; which is asked of a broker that delivers nothing from `$share/…`."""
