@@ -11,6 +11,7 @@ from math import exp, fsum, inf, log, log2, nan, nextafter, sqrt
 from typing import Any
 
 from sluicegate.bounds import least_squares, sums
+from sluicegate.bounds.sketches import of_distinct
 from sluicegate.monoids import ROUNDED, Monoid
 from sluicegate.monoids.layout import Layout
 from sluicegate.monoids.monoid import PAIRED
@@ -38,7 +39,7 @@ def _of_wide(monoid: Monoid, value: Any, readings: int) -> Bounded:
     if kind in UNKNOWN or value is None:
         return Bounded(value, None, None, value is None and kind not in UNKNOWN)
     if kind == "distinct_count":
-        return Bounded(value, value.least, readings, value.least == readings)
+        return of_distinct(value, value.least, readings)
     least = 5e-324 * (1.0 + monoid.options[0])  # what a quotient below float64's normal numbers loses, times `per`
     margin = abs(value) * 2.0**-50 + least  # three roundings and the conversion of the time, outward
     return Bounded(value, value - margin, value + margin, True)

@@ -39,11 +39,16 @@ def interval(window: View, monoid: Monoid, value: Any) -> Bounded:
             high = as_tops(window.total[window.layout.own_slots(monoid)])
             return Bounded(value, value, high, value == high and not window.late)
         case "distinct_count":
-            least, most = _least(window, monoid, value), _most(window)
-            return Bounded(value, least, most, least == most)
+            return of_distinct(value, _least(window, monoid, value), _most(window))
         case "quantiles":
             return Bounded(value, None, None, False)
     return Bounded(value, value, value, True) if window.whole else Bounded(value, None, None, False)
+
+
+def of_distinct(value: DistinctCount, least: int, most: int) -> Bounded:
+    """The estimate, moved into what is certain."""
+    moved = value._replace(estimate=min(max(value.estimate, float(least)), float(most)))
+    return Bounded(moved, least, most, least == most)
 
 
 def _doubt(window: View) -> int:

@@ -37,6 +37,8 @@ def hold(found: dict[str, Any], inside: list[tuple[float, int]]) -> None:
     distinct = found["different"]
     assert distinct.low <= len(counts) <= distinct.high
     assert distinct.value.least <= len(counts)
+    assert distinct.low <= distinct.value.estimate <= distinct.high
+    assert not distinct.exact or distinct.value.estimate == len(counts)
     spread = found["spread"].value
     for x in counts if spread.error == 0.0 else ():
         rank = sum(y <= x for y in values) / len(values)
@@ -73,6 +75,18 @@ def test_what_is_certain_holds(steps: list[Any], size: int, by_time: bool, limit
         tested.snapshot(), SEEN, policy=policy, histograms=[sg.Constrained(limit, merge=merge)]
     )  # fmt: skip
     assert same.query() == tested.query()
+
+
+@pytest.mark.usefixtures("implementation_of_window")
+def test_a_cut_bucket_of_one_value_leaves_one_value() -> None:
+    """As time goes on without readings, until the last one has left."""
+    tested = sg.Window(SEEN, policy=sg.policies.time(10), histograms=[sg.Constrained(4)])
+    arrived = [(7.0, time) for time in range(9)]
+    for x, time in arrived:
+        tested.insert(x, time)
+    for now in range(9, 18):
+        tested.advance(now)
+        hold(tested.query(bounds=True), of_the_last(arrived, now - 10))
 
 
 @pytest.mark.parametrize("k", [8, 64, 256])

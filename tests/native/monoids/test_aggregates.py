@@ -247,6 +247,16 @@ def test_what_is_certain_is_said() -> None:
     distinct = found["distinct_count"]
     assert not distinct.exact
     assert distinct.low == distinct.value.least <= 200 == distinct.high
+    surely = 0
+    for start in range(20):  # so few that each may have a register of its own
+        tested = window(distinct=sg.distinct_count(lg_k=8))
+        for place in range(26):
+            tested.insert(1000.0 * start + place)
+        distinct = tested.query(bounds=True)["distinct"]
+        surely += distinct.exact
+        assert distinct.low <= distinct.value.estimate <= distinct.high
+        assert not distinct.exact or distinct.value.estimate == 26
+    assert surely > 0
 
 
 @pytest.mark.parametrize("name", ["longest_run", "rate", "frequency", "sum", "mean"])
