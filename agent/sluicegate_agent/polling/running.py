@@ -19,7 +19,8 @@ from sluicegate_agent.polling.opcua import OpcUa
 from sluicegate_agent.polling.reading import Device, DeviceError, Readings
 
 log = logging.getLogger("sluicegate.poll")
-_LEAVE_WITHIN = 5.0
+#: Seconds that what waits has to be handed on, and a device to hang up; between two tries to end a task.
+_LEAVE_WITHIN, _TRY_EVERY = 5.0, 0.1
 
 
 def device_of(config: ModbusConfig | OpcUaConfig) -> Device:
@@ -52,25 +53,30 @@ async def run(config: PollConfig) -> dict[str, Counters]:
     sending = [asyncio.create_task(poller.handing.run()) for poller in pollers]
     ended = asyncio.create_task(stop.wait())
     done, _ = await asyncio.wait([*asking, *sending, ended], return_when=asyncio.FIRST_COMPLETED)
-    await _cancelled(asking)
     for poller in pollers:
+        poller.is_leaving = True
         poller.handing.leave()
+    await _cancelled(asking)
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_LEAVE_WITHIN):
             while not all(poller.handing.is_empty for poller in pollers):
                 await asyncio.sleep(0.05)
     await _cancelled([*sending, ended])
-    for poller in pollers:
-        await poller.device.close()
+    closing = [asyncio.create_task(poller.device.close()) for poller in pollers]
+    await asyncio.wait(closing, timeout=_LEAVE_WITHIN)
+    await _cancelled(closing)
     for task in done - {ended}:
         task.result()  # what should never end has failed: say how
     return {poller.topic: poller.handing.counters for poller in pollers}
 
 
 async def _cancelled(tasks: Sequence[asyncio.Task[Any]]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+    """Cancel them until each has ended, for a while: a device's library may take the first one for its own."""
+    tries, left = round(_LEAVE_WITHIN / _TRY_EVERY), set(tasks)
+    while left and (tries := tries - 1):
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=_TRY_EVERY)
 
 
 class Poller:
@@ -80,10 +86,11 @@ class Poller:
         self.topic, self.handing, self.device = config.topic, handing, device_of(config)
         self._seconds = config.every.seconds
         self._told: str | None = None
+        self.is_leaving = False
 
     async def run(self) -> None:
-        """Until it is cancelled."""
-        while True:
+        """Until it is cancelled, or leaves."""
+        while not self.is_leaving:
             await asyncio.sleep(self._seconds - time.time() % self._seconds)
             await self.ask()
 
