@@ -93,7 +93,7 @@ class Pipeline:
             self.entry = Entry(config, state, self.identities, self.guard, self)
             judges = self.guard, self.identities, self.entry.routes.find, clock
             self.waiting_room = WaitingRoom(connection, config, self, *judges)
-        self._folding, self._runs = Folding(self), Runs(self)
+        self.folding, self._runs = Folding(self), Runs(self)
 
     def _each_reading(self) -> EachReading:
         """Imported where it is asked for."""
@@ -288,7 +288,7 @@ class Pipeline:
             elif why := admit(route, stream, decoded, missing):
                 self.refuse(message, arrival, "key", why)
             else:
-                self._folding.one(stream, time_us, value, missing, doubt)
+                self.folding.one(stream, time_us, value, missing, doubt)
                 accepted += 1
         self.note("accepted", accepted)
         if doubt:
@@ -311,7 +311,7 @@ class Pipeline:
             return False
         for name in many.streams:
             self.entry.admit(route, name, decoded, missing)
-        self._folding.many(many.streams, many.values, many.times, missing)
+        self.folding.many(many.streams, many.values, many.times, missing)
         return True
 
     def take_run(
@@ -322,7 +322,7 @@ class Pipeline:
         self.wait_for_commit(messages)
         missing = self.identities.missing(source.topic)
         self.entry.heard_run(source, missing)
-        self._folding.many(source.streams, values, times, missing)
+        self.folding.many(source.streams, values, times, missing)
         faults.step("accept: end")
 
     def heard(self, stream: str, readings: int) -> None:

@@ -34,8 +34,13 @@ def measured(messages: int, rounds: int, only: str = "") -> list[dict[str, Any]]
 
 
 def published(payload: bytes, packet_id: int, qos: int = 1) -> bytes:
-    """A PUBLISH of MQTT 5 with QoS 0 or 1."""
-    topic = TOPIC.encode()
+    """A PUBLISH of MQTT 5 with QoS 0 or 1 of a world's one topic."""
+    return publish(TOPIC, payload, packet_id, qos)
+
+
+def publish(to: str, payload: bytes, packet_id: int, qos: int = 1) -> bytes:
+    """The same to any topic."""
+    topic = to.encode()
     body = len(topic).to_bytes(2, "big") + topic + packet_id.to_bytes(2, "big") * qos + b"\0" + payload
     size, length = b"", len(body)
     while True:

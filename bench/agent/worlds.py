@@ -59,7 +59,7 @@ WORLDS = (
     World("an array of 100", ITEMS, _ARRAY, _array),
     World("an array of 100, sent", ITEMS, _ARRAY, _array, is_sent=True),
 )
-_WINDOWS = (
+WINDOWS = (
     {"name": "hour", "policy": {"time": "1h"}, "aggregate": ["mean", "max"], "buckets": 64},
     {"name": "day", "policy": {"time": "24h"}, "aggregate": ["mean", "max"], "buckets": 64},
     {"name": "last", "policy": {"count": 1000}, "aggregate": "mean", "buckets": 64},
@@ -73,7 +73,7 @@ def tables(world: World, port: int = 1883) -> dict[str, Any]:
         "state": {"path": "state"},
         "mqtt": {"host": "127.0.0.1", "port": port},
         "source": [world.source],
-        "window": list(_WINDOWS[: world.windows]),
+        "window": list(WINDOWS[: world.windows]),
         "results": {"topic": ""},
         "sync": {"target": "directory", "path": "."} if world.is_sent else {"target": "none"},
     }

@@ -136,6 +136,16 @@ class Epoch:
             self.missing -= 1
         self.mark(number, content)
 
+    def put_next(self, content: int, time: int | None) -> None:
+        """Mark the number after the newest."""
+        if self.few is not None or self.high < self.start + FIRST:
+            self.put(self.high + 1, content, time)
+            return
+        at = (self.high + 1) % self.horizon
+        self.ring[at] = content
+        self.blocks.add(at // BLOCK)
+        self.high, self.high_time, self.changed = self.high + 1, time, True
+
     def put_run(self, contents: array[int], time: int) -> None:
         """Mark the numbers after the newest, each with what it said; `time` is the last one's."""
         begin, count = (self.high + 1) % self.horizon, len(contents)
@@ -178,7 +188,8 @@ class Epoch:
         self.missing += number - self.high - 1
         if self.few is not None:
             oldest = number - self.horizon
-            self.few = {n: said for n, said in self.few.items() if n > oldest or n - self.start < FIRST}
+            if oldest >= self.base:  # else none is as old as that
+                self.few = {n: said for n, said in self.few.items() if n > oldest or n - self.start < FIRST}
         else:
             self._clear(max(self.high + 1, number - self.horizon + 1), number)
         self.high = number

@@ -119,7 +119,7 @@ class Sequences:
 
     def _next(self, now: Epoch, content: int, time: int | None) -> Found:
         """Take it without the questions whose answers are known of it."""
-        now.put(now.high + 1, content, time)
+        now.put_next(content, time)
         if now.last < self._stamp:
             now.last = self._stamp
         return _IN_DOUBT if time is None and now.high < now.doubtful_below else _NEW
@@ -128,6 +128,14 @@ class Sequences:
         """The number that goes on with the only run of an epoch, where nothing waits; None where it takes more."""
         chain = self._chains.get(epoch_key(epoch))
         return None if chain is None else self._expected(chain)
+
+    def take_next(self, epoch: str | int | None, content: int, time: int, *, comes_again: bool) -> None:
+        """A message with the number that is `awaited` is new: what it says, and its time. Otherwise as `check`."""
+        self.touched = self.unconfirmed = True
+        self._stamp = self._commit if comes_again else 0
+        if self._loaded_until:
+            self._count_loaded()
+        self._next(self._chains[epoch_key(epoch)][0], content, time)
 
     def take_run(self, epoch: str | int | None, contents: array[int], time: int, *, comes_again: bool) -> None:
         """Messages with the number that is `awaited` and those after it are new: what each says; the last one's time.
@@ -389,6 +397,8 @@ class Sequences:
 
     def _forget(self) -> None:
         """The oldest epochs go that nothing on its way belongs to; any, and counted, where there are too many."""
+        if not self._more and sum(map(len, self._chains.values())) <= EPOCHS_KEPT:
+            return
         oldest = sorted(self._epochs(), key=lambda each: each[1].order)
         beyond = oldest[: max(0, len(oldest) - EPOCHS_KEPT)]
         for key, epoch in beyond:

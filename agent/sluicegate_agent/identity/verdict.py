@@ -62,9 +62,19 @@ def content_of(message: Message, decoded: Decoded, *, timed: bool) -> int:
 
 def contents_of(streams: Iterable[tuple[str, str]], times: array[int], values: Sequence[array[float]]) -> array[int]:
     """The same of messages with a time and one value a stream (stream, path) each, given as columns."""
+    form, columns = form_of(streams), chain.from_iterable((times, column) for column in values)
+    return array("I", [_four_bytes((form % said).encode()) for said in zip(times, *columns, strict=True)])
+
+
+def form_of(streams: Iterable[tuple[str, str]]) -> str:
+    """What such a message says, with places for its time, and for the time and the value of each stream."""
     told = ", ".join(f"({stream!r}".replace("%", "%%") + ", %d, %r)" for stream, _ in streams)
-    columns = chain.from_iterable((times, column) for column in values)
-    return array("I", [_four_bytes((f"(%d, [{told}])" % said).encode()) for said in zip(times, *columns, strict=True)])
+    return f"(%d, [{told}])"
+
+
+def content_in(form: str, time: int, values: Iterable[float]) -> int:
+    """The same of one message."""
+    return _four_bytes((form % (time, *chain.from_iterable((time, value) for value in values))).encode())
 
 
 def _four_bytes(said: bytes) -> int:

@@ -40,6 +40,16 @@ class Folding:
         self._answer(taken, times)
         pipeline.note("accepted", len(times) * len(columns))
 
+    def row(self, streams: Iterable[str], values: Iterable[float], time: int, missing: int) -> None:
+        """Fold a value a stream, all taken at this time; the caller counts them."""
+        pipeline, taken = self._pipeline, [*zip(streams, values, strict=True)]
+        for name, value in taken:
+            self._follow(name)
+            pipeline.state.streams[name].take(value, time, missing)
+            pipeline.heard(name, 1)
+        if pipeline.each is not None:
+            self._answer([(name, (value,)) for name, value in taken], (time,))
+
     def _follow(self, name: str) -> None:
         if self._pipeline.each is not None:
             self._pipeline.each.follow(self._pipeline.state.streams[name])

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from sluicegate.constants import LARGEST
 from sluicegate.format.items import columns, run_length
 from sluicegate_agent.identity.verdict import contents_of
-from sluicegate_agent.intake import lists, numbers
+from sluicegate_agent.intake import across, lists, numbers
 from sluicegate_agent.messages import Message, Unreadable
-from sluicegate_agent.payloads.documents import EARLIEST, LATEST, epoch_of, plain_paths
+from sluicegate_agent.payloads.documents import EARLIEST, LATEST, Plain, epoch_of, plain_paths
 from sluicegate_agent.payloads.text import parse
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ class Runs:
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline, self._lists, self._numbers = pipeline, lists.Lists(pipeline), numbers.Numbers(pipeline)
+        self._across = across.Across(pipeline)
         self._most = int(pipeline.config.limits.payload)
         #: Messages to read at once. What stands behind one that ends a run is read again, so after it few are.
         self._ahead = _LONGEST
@@ -60,7 +61,11 @@ class Runs:
             return self._lists.take(source, plain, self._alike(messages, begin)), 0
         if plain.sequence is None or plain.time is None:
             return 0, 0
-        documents = self._documents(messages, begin, min(self._ahead, self._room(len(plain.paths))))
+        most = min(self._ahead, self._room(len(plain.paths)))
+        if begin + 1 < len(messages) and messages[begin + 1].topic != messages[begin].topic:
+            alike = self._read_alike(messages, begin, most, plain)
+            return self._across.take(messages[begin : begin + len(alike)], alike) if alike else (0, 0)
+        documents = self._documents(messages, begin, most)
         read = len(documents)
         sequences = pipeline.identities.sequences.get(source.topic)
         if not documents or sequences is None:
@@ -109,6 +114,21 @@ class Runs:
             if message.topic != topic or message.qos != qos or message.whole or len(message.payload) > self._most:
                 return
             yield message
+
+    def _read_alike(
+        self, messages: Sequence[Message], begin: int, most: int, first: Plain
+    ) -> list[tuple[SourceConfig, Plain]]:
+        """The sources of such messages of whatever topic, at most so many, up to one that reads other parts."""
+        found: list[tuple[SourceConfig, Plain]] = []
+        for message in islice(messages, begin, begin + most):
+            source = None if message.whole or len(message.payload) > self._most else self._source(message)
+            plain = None if source is None or source.format != "json" else plain_paths(source)
+            if source is None or plain is None or plain[1:] != first[1:]:
+                break
+            if source.topic not in self._pipeline.identities.sequences:
+                break
+            found.append((source, plain))
+        return found
 
     def _documents(self, messages: Sequence[Message], begin: int, most: int) -> list[dict[str, Any]]:
         """The objects of such messages, at most so many, up to one that is no JSON object."""

@@ -184,10 +184,11 @@ class Entry:
     def heard_run(self, source: SourceConfig, missing: int) -> None:
         """Messages came of a source that `is_ready`, of whose numbers `missing` are."""
         if isinstance(source, Route) and source.is_member:
-            if self.senders.heard(source.topic):
+            sender = source.topic
+            if self.senders.heard(sender):
                 self._count_timed()
             for stream in source.streams:
-                self._fed(source, stream, source.topic, missing)
+                self._fed(source, stream, sender, missing)
 
     def let_go(self, topic: str) -> None:
         """Nothing of a message counts: of a topic that was never let in nothing is kept, however many there are."""

@@ -20,17 +20,20 @@ from sluicegate_agent.record.recorder import Recorder
 from sluicegate_agent.state import State
 
 NUMBERED, PLANT, NAMED, LISTED = "line/numbered", "hall/+/made", "line/named", "line/listed"
+BOOTED = "yard/+/said"
 BARE = ["line/bare", "meter/1/bare", "meter/2/bare"]
 SOURCES = [
     {"topic": NUMBERED, "streams": {"a": "a", "b": "b"}, "time": "t", "time_format": "us", "sequence": "n"},
     {"topic": PLANT, "streams": {"made": "v"}, "time": "t", "time_format": "ms", "sequence": "n"},
     {"topic": NAMED, "streams": {"c": "c"}, "time": "t", "time_format": "us", "sequence": "n", "epoch": "e"},
+    {"topic": BOOTED, "streams": {"said": "v"}, "time": "t", "time_format": "us", "sequence": "n", "epoch": "e"},
     {"topic": LISTED, "format": "array", "streams": {"d": "a", "f": "b"}, "time": "t", "time_format": "us"},
     {"topic": BARE[0], "format": "number", "streams": {"g": ""}},
     {"topic": "meter/+/bare", "format": "number", "streams": {"metered": ""}},
     {"topic": "tank/+/list", "format": "array", "streams": {"filled": "a"}, "time": "t", "time_format": "us"},
 ]
 TOPICS = [*BARE[:1] * 5, *BARE[1:], "hall/1/made", "hall/2/made", "nobody/reads"]
+SENSORS = [*(f"hall/{number}/made" for number in range(5)), *(f"yard/{number}/said" for number in range(3)), NUMBERED]
 LISTS = [LISTED] * 3 + ["tank/1/list", "tank/2/list"]
 #: Most messages go on; some are repeats, ahead, behind, odd, late, in the future, of other topics or of no use.
 MOVES = st.sampled_from(
@@ -101,37 +104,74 @@ def test_together_as_one_by_one(moves: list[tuple[str, str]], cuts: list[int]) -
     again = [place for place, (move, topic) in enumerate(moves) if move == "again" and topic in BARE and place]
     for place in again:  # the same message, under the same packet id
         messages[place] = messages[place - 1]._replace(dup=True)
-    said = []
-    for together in (True, False):
-        with tempfile.TemporaryDirectory() as folder:
-            board = Board(Path(folder))
-            if not together:
-                board.pipeline._runs.take = lambda *_: 0  # type: ignore[method-assign]
-            at, cut, found = 0, 0, []
-            while at < len(messages):
-                batch = messages[at : at + cuts[cut % len(cuts)]]
-                cut += 1
-                while batch:
-                    taken = board.pipeline.accept_all(batch)
-                    batch, at = batch[taken:], at + taken
-                    if board.pipeline.has_enough:
-                        found.append(board.pipeline.commit())
-            said.append((found, board.said()))
-            board.state.close()
-    assert said[0] == said[1]
+    assert left(messages, cuts, together=True) == left(messages, cuts, together=False)
+
+
+def left(messages: list[Message], cuts: list[int], *, together: bool) -> Any:
+    """What each commit acknowledged, and all that a start would find after messages that came in such batches."""
+    with tempfile.TemporaryDirectory() as folder:
+        board = Board(Path(folder))
+        if not together:
+            board.pipeline._runs.take = lambda *_: 0  # type: ignore[method-assign]
+        at, cut, found = 0, 0, []
+        while at < len(messages):
+            batch = messages[at : at + cuts[cut % len(cuts)]]
+            cut += 1
+            while batch:
+                taken = board.pipeline.accept_all(batch)
+                batch, at = batch[taken:], at + taken
+                if board.pipeline.has_enough:
+                    found.append(board.pipeline.commit())
+        said = board.said()
+        board.state.close()
+    return found, said
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    moves=st.lists(st.tuples(MOVES, st.sampled_from(SENSORS)), max_size=120),
+    cuts=st.lists(st.integers(1, 40), min_size=1, max_size=8),
+)
+def test_topics_in_turn_as_one_by_one(moves: list[tuple[str, str]], cuts: list[int]) -> None:
+    """The same where topics take turns, as the sensors of a plant do."""
+    messages = [Message(*each, place + 1, int(place % 7 > 0)) for place, each in enumerate(payloads(moves))]
+    assert left(messages, cuts, together=True) == left(messages, cuts, together=False)
+
+
+def test_messages_of_many_topics_are_one_run(tmp_path: Path) -> None:
+    """The first of each sensor takes a closer look, and later one that has no value: the others do not wait for it."""
+    board = Board(tmp_path)
+    halls = [f"hall/{number}/made" for number in range(6)] * 3
+    moves = [("odd" if place == 15 else "next", each) for place, each in enumerate(halls)]
+    messages = [Message(*each, place + 1, 1) for place, each in enumerate(payloads(moves))]
+    assert board.pipeline.accept_all(messages[:6]) == 6
+    lengths = noted(board)
+    assert board.pipeline.accept_all(messages[6:12]) == 6
+    assert lengths == [6]
+    assert board.pipeline.accept_all(messages[12:]) == 6
+    assert lengths[1:] == [3, 0, 1, 1], "of a half at a time that can be read; then few, and the last one by itself"
+    board.pipeline.commit()
+    assert board.state.counters["accepted"] == 17
+    board.state.close()
+
+
+def noted(board: Board) -> list[int]:
+    """How many messages each run takes from now on."""
+    lengths: list[int] = []
+    take = board.pipeline._runs.take
+
+    def taken(*asked: Any) -> int:
+        lengths.append(take(*asked))
+        return lengths[-1]
+
+    board.pipeline._runs.take = taken  # type: ignore[method-assign]
+    return lengths
 
 
 def test_runs_are_as_long_as_a_commit_takes(tmp_path: Path) -> None:
     """Of messages that go on all are taken at once; one that does not by itself, and the rest at once again."""
     board = Board(tmp_path)
-    lengths: list[int] = []
-    take = board.pipeline._runs.take
-
-    def noted(*asked: Any) -> int:
-        lengths.append(take(*asked))
-        return lengths[-1]
-
-    board.pipeline._runs.take = noted  # type: ignore[method-assign]
+    lengths = noted(board)
     moves = [("next", NUMBERED)] * 10 + [("ahead", NUMBERED)] + [("next", NUMBERED)] * 15
     messages = [Message(*each, place + 1, 1) for place, each in enumerate(payloads(moves))]
     assert board.pipeline.accept_all(messages) == 20, "half of mqtt.receive_maximum"
