@@ -5,6 +5,7 @@ acknowledged (MQTT 3.1.1, 4.4 and 4.6). So the messages that were accepted are k
 that followed a PUBACK shows that the broker has taken it: then the message comes again only from a broker that has
 itself gone back in time. What decides is, in this order: the packet id, of a broker whose ids count upward through the
 session; the place in the order and the content; and where neither does, the message is accepted and in doubt.
+Two brokers behind one name have a session of ours each, and each repeats its own (former.py).
 Some brokers do otherwise: without DUP, under another id (ActiveMQ Artemis, Aedes), or later and on the same connection
 (NATS, Moquette). So what comes without DUP is new for certain only of a broker that was seen to mark what it repeats.
 """
@@ -19,6 +20,7 @@ from hashlib import blake2b
 from itertools import chain, islice
 
 from sluicegate_agent.identity.earlier import ENTRY, Earlier, entry_of
+from sluicegate_agent.identity.former import Former
 from sluicegate_agent.identity.habits import Habits
 from sluicegate_agent.identity.stored import entries_of, last, save_entries
 from sluicegate_agent.identity.verdict import Verdict, digest_of
@@ -53,6 +55,7 @@ class Deliveries:
             raise sqlite3.DatabaseError(f"a malformed row in the table meta: {_HABITS}: {error}") from error
         self._unconfirmed = min(len(self._log), stored.get("unconfirmed", len(self._log)))
         self._habits = Habits(stored)
+        self._former = Former(connection, most // KEPT_TIMES)
         self._waiting: list[bytes] = []
         self._of_lost_session: list[bytes] = []
         self._lost_a_session = bool(stored.get("lost"))
@@ -64,6 +67,7 @@ class Deliveries:
         if not session_present:
             self._of_lost_session = [*self._of_lost_session, *self._log][-self.most :]
             self._lost_a_session |= bool(self._log)
+            self._former.add(islice(self._log, len(self._log) - self._unconfirmed, None))
             self._log.clear()
             self._waiting.clear()
             self._unconfirmed = 0
@@ -131,6 +135,8 @@ class Deliveries:
             self._strayed()
             return Verdict.DUPLICATE
         verdict = self._judge(message, entry)
+        if verdict is Verdict.NEW and self._may_be_of_former(message, entry):
+            verdict = Verdict.UNDECIDABLE
         self._open[message.packet_id] = digest
         self._unsure[message.packet_id] = entry
         if verdict is not Verdict.DUPLICATE:
@@ -163,6 +169,12 @@ class Deliveries:
             return Verdict.DUPLICATE
         return self._possible(entry)
 
+    def _may_be_of_former(self, message: Message, entry: bytes) -> bool:
+        """Whether it may repeat what another session had under way, of a broker that has come back with that one."""
+        if not self._session or self._settled or not (message.dup or not self._habits.marks):
+            return False
+        return self._former.take(entry)
+
     def _came_here(self, message: Message, entry: bytes) -> bool:
         """Whether a message may be one of this connection, sent again before the broker took our PUBACK.
 
@@ -191,7 +203,7 @@ class Deliveries:
     def _by_id(self, message: Message, entry: bytes) -> Verdict:
         """Of a broker that counts upward: ahead is new; behind it repeats, or has gone back to what it once saved."""
         if self._ahead:
-            return Verdict.NEW
+            return self._possible(entry) if message.dup and self._before.has(entry) else Verdict.NEW
         if self._settled and not message.dup:
             return self._used_again(message.packet_id)
         before, place = self._before, self._before.last_of(message.packet_id)
@@ -261,6 +273,7 @@ class Deliveries:
         """Write the batch as one row and delete what is beyond what is kept, inside the caller's transaction."""
         if self._forgotten:
             connection.execute("DELETE FROM identity WHERE source = ?", (_CONNECTION,))
+        self._former.save(connection)
         save_entries(connection, _CONNECTION, self._written, self._waiting, self.most)
         if self._changed:
             row = self._habits.stored() | {"unconfirmed": self._unconfirmed, "lost": self._lost_a_session}
@@ -270,6 +283,7 @@ class Deliveries:
         """The transaction is durable: nothing is waiting."""
         self._written += len(self._waiting)
         self._waiting = []
+        self._former.saved()
         self._forgotten = self._changed = False
 
 

@@ -17,6 +17,8 @@ _ENTRY = struct.Struct(f"<H{DIGEST}s{_TAG}s")
 ENTRY = _ENTRY.size
 #: So many messages of a topic without any repetition show that its contents are never said twice by chance.
 DISTINCT = 256
+#: Half of the packet ids there are.
+HALF = 32768
 
 
 def entry_of(packet_id: int, digest: bytes, topic: bytes) -> bytes:
@@ -77,6 +79,11 @@ class Earlier:
             self._ids = {int.from_bytes(entry[:2], "little"): place for place, entry in enumerate(self._entries)}
         return self._ids.get(packet_id)
 
+    def has(self, entry: bytes) -> bool:
+        """Whether the newest entry of its packet id, less than half of all ids ago, has its content as well."""
+        place = self.last_of(int.from_bytes(entry[:2], "little"))
+        return place is not None and len(self._entries) - place < HALF and self.same(place, entry)
+
     def same(self, place: int, entry: bytes) -> bool:
         """Whether an entry has this content."""
         return self._entries[place][2:-_TAG] == entry[2:-_TAG]
@@ -100,7 +107,7 @@ class Earlier:
         """Whether a message of this packet id would stand in it, where ids count upward."""
         if self._whole or not self._entries:
             return self._whole
-        return (packet_id - int.from_bytes(self._entries[0][:2], "little")) % 65535 < 32768
+        return (packet_id - int.from_bytes(self._entries[0][:2], "little")) % 65535 < HALF
 
     def is_unmistakable(self, entry: bytes) -> bool:
         """Whether this content stands in it once, of a topic that has long said nothing twice: equal by no chance."""

@@ -13,6 +13,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from sluicegate_agent.checksums import named
+from sluicegate_agent.identity.former import FORMER
 from sluicegate_agent.identity.identities import Identities
 from sluicegate_agent.routing.routes import SENDER
 from sluicegate_agent.state.asleep import AWAY
@@ -42,7 +43,7 @@ class Senders:
         if self.most:
             fixed = {source.topic for source in config.sources if not source.is_plant}
             self._away = {sender for (sender,) in connection.execute("SELECT sender FROM departed")}
-            found = {sender for (sender,) in connection.execute(_TABLES)} - fixed - {POSTS} - self._away
+            found = {sender for (sender,) in connection.execute(_TABLES)} - fixed - {POSTS, FORMER} - self._away
             self._known = OrderedDict.fromkeys(sorted(found))
 
     def __len__(self) -> int:
