@@ -1,7 +1,8 @@
 """What a window answers whose readings are one whole bucket: every answer is exact, sums but for rounding.
 
 The intervals hold the result over the readings: n values of magnitude at most M have a sum that rounding moves by less
-than 4·n·ε·n·M in whatever order they were added; the spread's squares by less than 8·n·ε·(max − min)² a reading.
+than 4·n·ε·n·M in whatever order they were added. Squares are taken of differences from means that are off by so much a
+reading, M being of the bucket's center too.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from collections.abc import Callable
 from sluicegate.records import Bounded
 from sluicegate.windowing.slices import SliceResult
 
-_EPSILON = 2.0**-52
+_EPSILON, _TINY = 2.0**-52, 5e-324
+_SQUARED = 1e150  # beyond it squares of differences may overflow
 
 
 def _sum(of: SliceResult) -> Bounded:
@@ -21,21 +23,32 @@ def _sum(of: SliceResult) -> Bounded:
 
 
 def _mean(of: SliceResult) -> Bounded:
-    return _around(of.bucket.total / of.bucket.n + of.center, _slack(of))
+    lost = 0.0 if of.bucket.low == of.bucket.high else 4 * _TINY  # what a quotient loses below float64's normal numbers
+    return _around(of.bucket.total / of.bucket.n + of.center, _slack(of) + lost)
 
 
 def _slack(of: SliceResult) -> float:
-    return 4 * of.bucket.n * _EPSILON * max(abs(of.bucket.low), abs(of.bucket.high), abs(of.center))
+    return 4 * of.bucket.n * _EPSILON * _reach(of)
+
+
+def _reach(of: SliceResult) -> float:
+    return max(abs(of.bucket.low), abs(of.bucket.high), abs(of.center))
 
 
 def _variance(of: SliceResult) -> Bounded:
-    b = of.bucket
-    return _around(b.m2 / b.n, 8 * b.n * _EPSILON * (b.high - b.low) ** 2, least=0.0)
+    b, error = of.bucket, _slack(of)
+    value, spread = b.m2 / b.n, b.high - b.low
+    if spread == 0.0:
+        return Bounded(0.0, 0.0, 0.0, True)
+    if _reach(of) > _SQUARED:  # nothing is said of them
+        return Bounded(value if value < math.inf else math.inf, 0.0, math.inf, False)
+    slack = 16 * math.log2(b.n + 1) * error * (spread + error) + 8 * b.n * _EPSILON * spread**2 + 8 * _TINY
+    return _around(value, slack, least=0.0)
 
 
 def _std(of: SliceResult) -> Bounded:
-    value, low, high, _ = _variance(of)
-    return Bounded(math.sqrt(value), math.sqrt(low) * (1 - _EPSILON), math.sqrt(high) * (1 + _EPSILON), True)
+    value, low, high, exact = _variance(of)
+    return Bounded(math.sqrt(value), math.sqrt(low) * (1 - _EPSILON), math.sqrt(high) * (1 + _EPSILON), exact)
 
 
 def _geometric_mean(of: SliceResult) -> Bounded:

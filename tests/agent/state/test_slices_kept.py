@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,13 @@ def test_a_final_result_is_offered_again_after_a_kill(tmp_path: Path) -> None:
     after = [board.take(*((i, 0.1 * i) for i in range(130, 200))) for board in (killed, other)]
     assert after[0] == after[1]
     assert len(said(after[0])) == 6
+
+
+def test_a_spread_beyond_float64_ends_no_agent(tmp_path: Path) -> None:
+    """Two readings that a sensor made up: the result says that nothing is known, also after a restart."""
+    board = Board(tmp_path, MINUTES | {"lateness": "0s", "aggregate": "std"})
+    for found in board.take((1, 1e200), (2, -1e200), (61, 0.0)), board.restart():
+        assert [(each.value, each.low, each.high, each.exact) for each in found] == [(math.inf, 0.0, math.inf, False)]
 
 
 def test_silence_ends_a_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -192,6 +192,38 @@ def test_every_answer_is_in_its_interval_and_exact(scale: float, low: int) -> No
     assert checked > 10
 
 
+@pytest.mark.parametrize("first", [20.0, 0.1, 1e6, -1e12, 3e15, 1e200])
+def test_a_first_reading_far_from_all_others_leaves_them_within_their_intervals(first: float) -> None:
+    """Sums are kept relative to it, so that a mean and a spread may lose digits: they say how many."""
+    rng = random.Random(3)
+    slices = Slices(sg.WindowSpec(kind="hopping", evict=sg.policies.time(20, hop=5), lateness=0))
+    readings = [(0, first), *((100 + i, round(rng.gauss(20, 3), 1 + i % 15)) for i in range(80))]
+    found = slices.insert_many([x for _, x in readings], [time for time, _ in readings]) + slices.advance(1_000)
+    checked = 0
+    for each in (each for each in found if each.stage == "final" and each.start > 80):
+        held = [(time, i, Fraction(x)) for i, (time, x) in enumerate(readings) if each.start <= time < each.end]
+        truth = exactly(held, Fraction(1))  # type: ignore[arg-type]  # fractions are numbers, too
+        for name in ("sum", "mean", "variance", "std"):
+            value, low, high, _ = answer(name, each)
+            assert low <= truth[name] <= high, (name, each)
+            assert low <= value <= high
+            checked += 1
+    assert checked > 60
+
+
+def test_a_spread_beyond_float64_is_inf() -> None:
+    """As of a window that slides; of equal values it is 0, however great they are, and of tiny ones not surely so."""
+    spec = sg.WindowSpec(kind="tumbling", evict=sg.policies.time(10), lateness=0)
+    of_great, of_equal, of_tiny = (
+        Slices(spec).insert_many([*values, 0.0], [0, 1, 2, 99])[-1]
+        for values in ([1e200, -1e200, 3.0], [1e200] * 3, [1e-320, 3e-320, 3e-320])
+    )
+    for name in ("variance", "std"):
+        assert answer(name, of_great) == (float("inf"), 0.0, float("inf"), False)
+        assert answer(name, of_equal) == (0.0, 0.0, 0.0, True)
+        assert answer(name, of_tiny).low == 0.0 < answer(name, of_tiny).high < 1e-150
+
+
 def exactly(held: list[tuple[int, int, int]], scale: Fraction) -> dict[str, Any]:
     """By (time, ordinal): the definitions, without rounding; the roots as decimals."""
     values = [x * scale for _, _, x in held]
