@@ -7,13 +7,15 @@ documents of one incarnation contradict each other some readings are left out: t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from typing import Any
 
 from sluicegate_cloud.schema import REFUSED
 
 TWO_KEYS, TWO_CONTENTS, TWO_BOARDS = "two_keys", "two_contents", "two_boards"
+#: A stream has too many windows (`fleet.sparse`).
+SET_ASIDE = "set_aside"
 #: Alarms named in a summary; all are counted.
 NAMED = 100
 Row = dict[str, Any]
@@ -27,6 +29,15 @@ def alarms(tallied: Iterable[Row]) -> list[Row]:
     rows = [row for row in tallied if row["fate"] != REFUSED]
     found = [*_two_contents(rows), *_two_keys(rows)]
     return sorted(found, key=lambda alarm: (alarm["device"], alarm["stream"], alarm["kind"]))
+
+
+def set_aside(tallied: Iterable[Row], aside: Mapping[tuple[str, str], str]) -> list[Row]:
+    """Of the rows of `quality.tally` an alarm for each stream that is set aside; `readings`: those left out so."""
+    refused = [row for row in tallied if row["fate"] == REFUSED and (row["device"], row["stream"]) in aside]
+    return [
+        _alarm(SET_ASIDE, device, stream, mine, mine, sum(row["readings"] for row in mine), aside[device, stream])
+        for (device, stream), mine in sorted(_by(refused, "device", "stream"))
+    ]
 
 
 def _two_contents(rows: list[Row]) -> Iterator[Row]:
@@ -65,9 +76,9 @@ def _alarm(kind: str, device: str, stream: str, rows: list[Row], named: list[Row
         "kind": kind,
         "device": device,
         "stream": stream,
-        "incarnations": sorted({row["incarnation"] for row in rows}),
+        "incarnations": sorted({row["incarnation"] for row in rows if row["incarnation"]}),
         "keys": sorted({row["key"] for row in rows if row["key"]}),
-        "ids": sorted({row["id"] for row in named})[:10],
+        "ids": sorted({row["id"] for row in named if row["id"]})[:10],
         "readings": readings,
         "text": text,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +16,12 @@ Columns = dict[str, NDArray[Any]]
 #: A longer run of windows in which nothing is known to be is one row, or none: one reading dated 1970 must not make
 #: millions of rows.
 MAX_EMPTY = 10_000
-#: A stream that has so many windows more than frames in which something is known to be is refused, however it is cut:
-#: before they are allocated, since they would need some 2 GB.
+#: A stream that has so many windows more than buckets is set aside (`fleet.sparse`): those of all devices of a stream
+#: are held together, some 2 GB. Of rows of a program's own, one that has so many more than frames in which something is
+#: known to be is refused.
 MAX_WINDOWS = 4_000_000
+#: Windows whose axis is made at a time.
+MOST = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -66,32 +70,40 @@ class Axis:
         return np.flatnonzero(self.windows > 1)
 
 
-def window_axis(
-    points: Ints, long: tuple[Ints, Ints], width: int, max_empty: int = MAX_EMPTY, lanes: Ints | None = None
-) -> Axis:
+def window_axes(
+    points: Ints, long: tuple[Ints, Ints], width: int, max_empty: int = MAX_EMPTY, most: int = MOST
+) -> Iterator[tuple[Axis, int]]:
     """Every window that holds one of `points`, frames in which something is known to be, and the windows between.
 
     Where more than `max_empty` of these are in a row they are one entry, if one of the `long` rows (their first and
     last frames, `points` both) lies across them, and else none: they hold nothing for certain. Each stretch begins
     `width - 1` frames before its first point and a span's windows hold none, so position p of the axis covers positions
-    p … p + width − 1. `lanes`: the first frame of each of several streams, which lie far apart on one line of frames.
-    Raises ValueError when the windows of a stream would pass MAX_WINDOWS.
+    p … p + width − 1. At most `most` of them at a time, however many there are: an axis each, which goes on with the
+    entries that its windows reach into, and how many of its entries are its own.
     """
     begins, ends = stretches(points, width, max_empty)
-    windows = windows_of_lanes(begins, ends, lanes)
-    if windows.max(initial=0) > MAX_WINDOWS:
-        held = distinct(points)
-        frames = windows_of_lanes(held, held, lanes)
-        most = np.argmax(windows - frames)
-        require_few(int(windows[most]), int(frames[most]))
-    first = expand_ranges(begins, ends)[1]
-    span = _crossed(ends[:-1], begins[1:] + (width - 1), long)
-    since, windows = ends[:-1][span] + 1, (begins[1:] - ends[:-1] - 1)[span]
-    at = np.searchsorted(first, since)
-    return Axis(np.insert(first, at, since), np.insert(np.ones_like(first), at, windows))
+    upto = np.cumsum(ends - begins + 1)
+    crossed = _crossed(ends[:-1], begins[1:] + (width - 1), long)
+    for low in range(0, int(upto[-1]) if upto.size else 0, most):
+        high = min(low + most, int(upto[-1]))
+        own = high - low + int(np.count_nonzero(crossed[(upto[:-1] > low) & (upto[:-1] <= high)]))
+        yield _entries(begins, ends, upto, crossed, low, min(high + width - 1, int(upto[-1]))), own
 
 
-def require_few(windows: int, frames: int, of: str = "one stream") -> None:
+def _entries(begins: Ints, ends: Ints, upto: Ints, crossed: NDArray[np.bool_], low: int, high: int) -> Axis:
+    """The windows of number `low` … `high` − 1 of the stretches, and the spans behind any of them."""
+    a, b = np.searchsorted(upto, (low, high - 1), side="right")
+    since, until = begins[a : b + 1].copy(), ends[a : b + 1].copy()
+    since[0] += low - (upto[a] - (ends[a] - begins[a] + 1))
+    until[-1] -= upto[b] - high
+    first = expand_ranges(since, until)[1]
+    span = a + np.flatnonzero(crossed[a : b + 1] & (upto[:-1][a : b + 1] <= high))
+    at = np.searchsorted(first, ends[span], side="right")
+    windows = np.insert(np.ones_like(first), at, begins[span + 1] - ends[span] - 1)
+    return Axis(np.insert(first, at, ends[span] + 1), windows)
+
+
+def require_few(windows: int, frames: int, of: str) -> None:
     """Raises ValueError for a stream of so many windows whose readings are in so many frames."""
     if windows - frames > MAX_WINDOWS:
         limit = f"{MAX_WINDOWS + frames:,}"
@@ -114,11 +126,12 @@ def distinct(values: Ints) -> Ints:
     return np.asarray(ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))]) if ordered.size else ordered
 
 
-def windows_of_lanes(begins: Ints, ends: Ints, lanes: Ints | None) -> Ints:
-    """How many windows the stretches of each stream have; `lanes` as `window_axis` has them."""
+def windows_of_lanes(begins: Ints, ends: Ints, lanes: Ints) -> Ints:
+    """How many windows the stretches of each stream have.
+
+    `lanes`: the first frame of each of several streams, which lie far apart on one line of frames.
+    """
     lengths = ends - begins + 1
-    if lanes is None:
-        return np.asarray(lengths.sum(keepdims=True), np.int64)
     return np.bincount(np.searchsorted(lanes, ends, side="right") - 1, lengths, lanes.size).astype(np.int64)
 
 

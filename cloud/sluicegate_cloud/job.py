@@ -21,6 +21,7 @@ from sluicegate_cloud.extras.long import MOST_WINDOWS, long_buckets
 from sluicegate_cloud.extras.windows import carried_windows, columns_of
 from sluicegate_cloud.feed.access import require_access, why_empty
 from sluicegate_cloud.feed.gateway import Gateway
+from sluicegate_cloud.fleet import sparse
 from sluicegate_cloud.fleet.wire import MOST
 from sluicegate_cloud.grid import Grid
 from sluicegate_cloud.names import AGGREGATES
@@ -113,21 +114,24 @@ def _merged(
     window_us, slide_us, origin_us = lengths
     with step("reading documents", spark):
         tallied = quality.tally(documents)
+        grid = Grid(slide_us, window_us // slide_us, origin_us)
+        aside = sparse.set_aside(documents, tallied, grid)
+        if aside:
+            documents = sparse.without(documents, aside)
+            tallied = quality.tally(documents)
     counts = quality.document_counts(tallied)
     named = quality.problems(documents) if _troubled(counts) else []
     if strict:
         require_no_problems(documents)
     if counts["used"] == 0:
-        raise SourceError(
-            f"none of the {counts['files']} files is a chunk document; {named[0]['path']}: {named[0]['reason']}"
-        )
+        what = "can be merged" if aside else "is a chunk document"
+        raise SourceError(f"none of the {counts['files']} files {what}; {named[0]['path']}: {named[0]['reason']}")
     known = [*quality.completeness(tallied)]
     held, is_long = {each["stream"] for each in known}, any(each["buckets"] > MOST for each in known)
     if "*" not in streams and not held & {*streams}:
         raise SourceError(f"no document is of {', '.join(streams)}; there are: {', '.join(sorted(held))}")
     with step("merging windows", spark):
         asked = documents if "*" in streams else documents.where(sf.col("stream").isin(*streams))
-        grid = Grid(slide_us, window_us // slide_us, origin_us)
         long = long_buckets(asked, grid) if carried else {}
         if carried:
             told = carried_windows(documents, grid, carried, streams, long)
@@ -139,7 +143,7 @@ def _merged(
             names = windows_of_documents(asked, grid, aggregates, sink=sink, long=is_long).collect()
             sinks.replace_windows((row["name"] for row in names), out)
     times = {"window_us": window_us, "slide_us": slide_us, "origin_us": origin_us}
-    summary = {"format": 1, **times, **_summary(tallied, counts, out, aggregates, carried), "problems": named}
+    summary = {"format": 1, **times, **_summary(tallied, counts, out, aggregates, carried, aside), "problems": named}
     if carried:
         too_long = sum(map(len, long.values()))
         summary["extras"] = {"passed_over": _passed_over(documents), "too_long": too_long}
@@ -168,12 +172,13 @@ def _summary(
     out: Path,
     aggregates: Sequence[str],
     carried: Sequence[Asked],
+    aside: sparse.Aside,
 ) -> dict[str, Any]:
     streams = list(quality.completeness(tallied))
     aggregates = (*aggregates, *(name for each in carried for name in each.names))
     windows = sinks.read_windows(out, ["count_high", "windows", *(f"{name}_exact" for name in aggregates)])
     exact = shares.exact_shares(windows, aggregates)
-    raised = alarms.alarms(tallied)
+    raised = [*alarms.alarms(tallied), *alarms.set_aside(tallied, aside)]
     known = {"devices": quality.by_device(streams), "streams": streams, "alarms": raised[: alarms.NAMED]}
     return {"documents": counts, "windows": exact, **known, "alarms_in_all": len(raised)}
 

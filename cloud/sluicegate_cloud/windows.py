@@ -119,7 +119,8 @@ def windows_of_documents(
 
     Buckets stay packed until they are answered. `sink`: as `Asked.of` has it. `long`: whether a stream may have more
     buckets than a task should hold; documents are sorted by time then, and such a stream is answered in parts, by
-    several tasks where it is most of the job. Raises ValueError for an unknown aggregate.
+    several tasks where it is most of the job. All windows are answered, however many: `sparse.set_aside` says of which
+    streams they are too many. Raises ValueError for an unknown aggregate.
     """
     some = documents.where((sf.col("fate") == USED) | (sf.col("hole") > 0))
     cuts = spreading.of_documents(some, grid) if long else wire.WHOLE
@@ -127,7 +128,7 @@ def windows_of_documents(
         some = _by_time(some, grid, cuts)
     needed = _OF_A_DOCUMENT + (("since", "piece") if long else ())
     source = packed.source(wire.fields(aggregates, folded=False), grid, cuts)
-    return Asked(grid, tuple(aggregates), fleet, max_empty).of(some.select(*needed), source, sink)
+    return Asked(grid, tuple(aggregates), fleet, max_empty, bounded=False).of(some.select(*needed), source, sink)
 
 
 def _by_time(documents: DataFrame, grid: Grid, cuts: wire.Cuts) -> DataFrame:
@@ -155,6 +156,7 @@ class Asked(NamedTuple):
     aggregates: tuple[str, ...]
     fleet: bool = True
     max_empty: int = MAX_EMPTY
+    bounded: bool = True
 
     def of(self, given: DataFrame, source: wire.Source, sink: Sink | None = None) -> DataFrame:
         """The windows of the streams that `source` makes of each partition of `given`; none is in two of them.
@@ -162,12 +164,12 @@ class Asked(NamedTuple):
         `sink`: takes them in the worker that has them; the rows are what it tells, then.
         """
         schema = ddl(window_columns(self.aggregates) if sink is None else sink.schema)
-        devices = answers.devices(self.grid, source, self.aggregates, self.max_empty)
+        devices = answers.devices(self.grid, source, self.aggregates, self.max_empty, bounded=self.bounded)
         windows = given.mapInArrow(into(devices, sink), schema)
         if not self.fleet:
             return windows
         shares = given.mapInArrow(
-            answers.shares(self.grid, source, self.aggregates, self.max_empty),
+            answers.shares(self.grid, source, self.aggregates, self.max_empty, bounded=self.bounded),
             ddl(answers.share_columns(self.aggregates)),
         )
         by_stream = shares.repartition("stream").sortWithinPartitions("stream", "kind", "frame")

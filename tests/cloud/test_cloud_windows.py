@@ -20,7 +20,7 @@ from sluicegate.format.bucket import FIELDS, Bucket, Builder, merge
 from sluicegate_cloud.bounds import cut
 from sluicegate_cloud.estimates.components import components, families
 from sluicegate_cloud.estimates.lower import lower
-from sluicegate_cloud.grid import MAX_EMPTY, Grid, window_axis
+from sluicegate_cloud.grid import Grid, window_axes
 from sluicegate_cloud.names import AGGREGATES, ALL, MORE
 from sluicegate_cloud.sliding import Slide
 
@@ -143,11 +143,35 @@ def test_missing_documents_of_months_are_a_row() -> None:
     assert told == [(1, 1, True, False), (99_999, 0, True, True), (1, 1, True, False), (1, 1, True, False)]
 
 
-def test_too_many_windows_are_refused_before_they_are_allocated() -> None:
-    """The message says how many and what to choose instead."""
-    points = np.arange(0, 4_000 * MAX_EMPTY, MAX_EMPTY, dtype=np.int64)
-    with pytest.raises(ValueError, match="choose a longer slide"):
-        window_axis(points, (points, points), 5)
+@pytest.mark.parametrize("seed", range(200))
+def test_an_axis_in_parts_is_the_axis(seed: int) -> None:
+    """Whatever is between the points and across them: each window once, and behind each part what it reaches into."""
+    rng = random.Random(seed)
+    width, most_empty, points = rng.choice([1, 2, 5]), rng.choice([0, 3, 10]), list[int]()
+    for _ in range(rng.randrange(1, 30)):
+        points.append(
+            (points[-1] if points else -50) + rng.choice([1, 2, width + most_empty, width + most_empty + 1, 40])
+        )
+    long = (
+        np.array(sorted(sorted(rng.sample(points, 2)) for _ in range(4 * (len(points) > 1))), np.int64).reshape(-1, 2).T
+    )
+    wanted: list[tuple[int, int]] = []
+    for before, point in zip([None, *points], points, strict=False):
+        own = [*range(point - width + 1, point + 1)]
+        if before is not None and (empty := point - before - width) <= most_empty:
+            own = [*range(before + 1, point + 1)]
+        elif before is not None and any(since <= before and until >= point for since, until in long.T):
+            wanted.append((before + 1, empty))
+        wanted += [(frame, 1) for frame in own if not wanted or frame > wanted[-1][0]]
+    for most in (1, 2, 7, 1 << 20):
+        found, held = list[tuple[int, int]](), np.array(points, np.int64)
+        for axis, own in window_axes(held, (long[0], long[1]), width, most_empty, most):
+            entries = [*zip(axis.first.tolist(), axis.windows.tolist(), strict=True)]
+            assert own <= most + len(points)
+            assert entries == wanted[len(found) : len(found) + len(entries)]
+            assert len(entries) >= min(own + width - 1, len(wanted) - len(found))
+            found += entries[:own]
+        assert found == wanted
 
 
 def test_missing_readings_lower_completeness_where_they_are_missing() -> None:

@@ -60,7 +60,6 @@ def components(
     """The windows of one stream and their components (name → array, an entry for each of the axis), `needed` ones too.
 
     `rows` are the columns of buckets or of frames of one device and stream, all incarnations, in any order.
-    Raises ValueError when the windows would be too many (`grid.MAX_WINDOWS`).
     """
     rows = {"owner": np.zeros(rows["n"].size, np.int64)} | {n: of for n, of in rows.items() if n != "incarnation"}
     found = [

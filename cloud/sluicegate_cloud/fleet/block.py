@@ -13,10 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sluicegate_cloud.fleet.folding import fold_frames
-from sluicegate_cloud.grid import Axis, Columns, Floats, Grid, Ints, distinct, stretches, window_axis, windows_of_lanes
+from sluicegate_cloud.grid import (
+    MOST,
+    Axis,
+    Columns,
+    Floats,
+    Grid,
+    Ints,
+    distinct,
+    stretches,
+    window_axes,
+    windows_of_lanes,
+)
 
-#: Windows of several streams whose axis is made at a time.
-_AXIS = 1 << 20
 #: No frame of a line passes this.
 _FARTHEST = 1 << 61
 _SORTED = ("first_frame", "first", "t_first", "t_last", "total", "center", "doubt")
@@ -74,18 +83,25 @@ class Block:
         """The first and last windows, on the line, of each run that is answered one by one."""
         return stretches(self.points, self.grid.width, max_empty)
 
-    def axes(self, max_empty: int) -> Iterator[tuple[Axis, Ints]]:
-        """The windows of some streams after others, and the stream of each window. Raises ValueError for too many."""
+    def counts(self, max_empty: int) -> tuple[Ints, Ints]:
+        """Of each stream how many windows it has, and the frames in which a reading is known to be."""
+        lanes = self.owners.lane
+        return windows_of_lanes(*self.stretches(max_empty), lanes), windows_of_lanes(self.points, self.points, lanes)
+
+    def axes(self, max_empty: int) -> Iterator[tuple[Axis, Ints, int]]:
+        """The windows of some streams after others, the stream of each window, and how many come in no other axis."""
         lanes = self.owners.lane
         counts = windows_of_lanes(*self.stretches(max_empty), lanes)
-        group = np.cumsum(counts) // _AXIS
+        group = np.cumsum(counts) // MOST
         first, last = self.long
         for begin, end in _runs(group):
             upto = lanes[end] if end < lanes.size else np.iinfo(np.int64).max
             points = self.points[(self.points >= lanes[begin]) & (self.points < upto)]
             here = (first >= lanes[begin]) & (first < upto)
-            axis = window_axis(points, (first[here], last[here]), self.grid.width, max_empty, lanes)
-            yield axis, np.maximum(np.searchsorted(lanes, axis.first + self.grid.width - 1, side="right") - 1, 0)
+            long = first[here], last[here]
+            for axis, own in window_axes(points, long, self.grid.width, max_empty, MOST):
+                owner = np.searchsorted(lanes, axis.first + self.grid.width - 1, side="right") - 1
+                yield axis, np.maximum(owner, 0), own
 
 
 def blocks(

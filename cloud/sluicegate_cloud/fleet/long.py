@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from sluicegate_cloud.fleet.block import Block
 from sluicegate_cloud.fleet.spread import FIRST, LAST
 from sluicegate_cloud.fleet.wire import Piece, Rows, Stream
-from sluicegate_cloud.grid import Columns, Grid, Ints, require_few, stretches
+from sluicegate_cloud.grid import Columns, Grid, Ints, require_few
 
 #: Whose rows are held.
 _Name = tuple[Stream, Piece | None]
@@ -123,20 +124,26 @@ def within(frames: Ints, limits: tuple[int, int]) -> Ints:
 
 
 class Counted:
-    """How many windows the parts of each stream have in all, of those that come in parts to one task."""
+    """How many windows each stream has in all, also of those that come in parts to one task (`grid.MAX_WINDOWS`)."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_empty: int) -> None:
+        self._max_empty = max_empty
         self._told: dict[Stream, tuple[int, int]] = {}
 
-    def add(self, stream: Stream, points: Ints, limits: tuple[int, int], width: int, max_empty: int) -> None:
-        """A part of the stream that answers the windows within `limits`; `points` as a block has them.
-
-        Raises ValueError for a stream of too many.
-        """
-        low, high = limits
-        begins, ends = stretches(points, width, max_empty)
+    def add(self, rows: Rows, owners: Ints, block: Block) -> None:
+        """A block of them, before any of its windows is made. Raises ValueError for a stream of too many."""
+        if rows.limits is None:
+            windows, frames = block.counts(self._max_empty)
+            most = int(np.argmax(windows - frames))
+            self._require(rows, int(owners[most]), (int(windows[most]), int(frames[most])))
+            return
+        low, high = rows.limits
+        begins, ends = block.stretches(self._max_empty)
         windows = np.maximum(np.minimum(ends, high) - np.maximum(begins, low) + 1, 0).sum()
-        before = self._told.get(stream, (0, 0))
-        told = before[0] + int(windows), before[1] + int(within(points, limits).size)
-        require_few(*told)
-        self._told[stream] = told
+        name = rows.devices[0].as_py(), rows.streams[0].as_py()
+        before = self._told.get(name, (0, 0))
+        self._told[name] = before[0] + int(windows), before[1] + int(within(block.points, rows.limits).size)
+        self._require(rows, 0, self._told[name])
+
+    def _require(self, rows: Rows, owner: int, told: tuple[int, int]) -> None:
+        require_few(*told, f"{rows.streams[owner].as_py()} of {rows.devices[owner].as_py()}")

@@ -151,10 +151,10 @@ class Part:
 
 
 def parts(block: Block, max_empty: int, most: int = WINDOWS) -> Iterator[Part]:
-    """All windows of all streams of a block, ascending, at most so many at a time. Raises ValueError for too many."""
-    for axis, owner in block.axes(max_empty):
-        for begin in range(0, axis.size, most):
-            yield Part(block, axis, owner, begin, min(begin + most, axis.size))
+    """All windows of all streams of a block, ascending, at most so many at a time."""
+    for axis, owner, own in block.axes(max_empty):
+        for begin in range(0, own, most):
+            yield Part(block, axis, owner, begin, min(begin + most, own))
 
 
 def _place(axis: Axis, begin: int, end: int, width: int) -> Place:

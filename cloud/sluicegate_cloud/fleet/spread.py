@@ -59,7 +59,7 @@ def of_frames(frames: DataFrame, width: int) -> Cuts:
     edges = sf.percentile_approx("first_frame", [at / parts for at in range(parts)]).alias("edges")
     base = sf.min_by("center", sf.struct("first_frame", "first", "t_first", "t_last")).alias("base")
     frames_of = (sf.max("last_frame") - sf.min("first_frame") + width).alias("frames")
-    told = _those(rows, sizes).groupBy("device", "stream").agg(edges, base, frames_of).collect()
+    told = those(rows, sizes).groupBy("device", "stream").agg(edges, base, frames_of).collect()
     found = [((row["device"], row["stream"]), row) for row in told]
     dense = [(name, row) for name, row in found if is_dense(row["frames"], sizes[name])]
     return {name: pieces_of(row["edges"], row["base"], width) for name, row in dense}
@@ -73,7 +73,7 @@ def of_documents(documents: DataFrame, grid: Grid) -> Cuts:
     sizes, most = _large(used.groupBy("device", "stream").agg(sf.sum("buckets").alias("count")))
     if not sizes:
         return {}
-    found = _those(used, sizes).toArrow()
+    found = those(used, sizes).toArrow()
     owner, devices, streams, _ = owners(found)
     names = zip(devices.to_pylist(), streams.to_pylist(), strict=True)
     pieces = ((name, _of_rows(found.filter(pa.array(owner == at)), most, grid)) for at, name in enumerate(names))
@@ -88,7 +88,8 @@ def _large(sizes: DataFrame) -> tuple[dict[Stream, int], int]:
     return {(device, stream): count for device, stream, count in told["large"] if count > most}, most
 
 
-def _those(rows: DataFrame, streams: Iterable[Stream]) -> DataFrame:
+def those(rows: DataFrame, streams: Iterable[Stream]) -> DataFrame:
+    """The rows of these streams."""
     return _joined(rows, streams, "leftsemi")
 
 

@@ -38,12 +38,15 @@ _BATCH = 1 << 15
 _INT = pa.int64()
 
 
-def devices(grid: Grid, source: Source, aggregates: Sequence[str], max_empty: int) -> Pass:
-    """What `source` takes → rows of `windows.window_columns`, those of each device."""
+def devices(grid: Grid, source: Source, aggregates: Sequence[str], max_empty: int, *, bounded: bool = True) -> Pass:
+    """What `source` takes → rows of `windows.window_columns`, those of each device.
+
+    `bounded`: raise ValueError for a stream of too many windows (`grid.MAX_WINDOWS`), which nobody set aside before.
+    """
     needed = families(aggregates)
 
     def answered(batches: Batches) -> Iterator[pa.RecordBatch]:
-        for rows, owners, block in _blocks(source(batches), grid, max_empty):
+        for rows, owners, block in _blocks(source(batches), grid, max_empty, bounded):
             for part in parts(block, max_empty):
                 with np.errstate(all="ignore"):
                     told = lower(answer(part, needed), aggregates)
@@ -56,13 +59,16 @@ def devices(grid: Grid, source: Source, aggregates: Sequence[str], max_empty: in
     return answered
 
 
-def shares(grid: Grid, source: Source, aggregates: Sequence[str], max_empty: int) -> Pass:
-    """What `source` takes → what the devices of a task add to the windows of all: rows of `share_columns`."""
+def shares(grid: Grid, source: Source, aggregates: Sequence[str], max_empty: int, *, bounded: bool = True) -> Pass:
+    """What `source` takes → what the devices of a task add to the windows of all: rows of `share_columns`.
+
+    `bounded`: as `devices` has it.
+    """
     needed = families(aggregates)
 
     def answered(batches: Batches) -> Iterator[pa.RecordBatch]:
         held = _Held(needed)
-        for rows, owners, block in _blocks(source(batches), grid, max_empty):
+        for rows, owners, block in _blocks(source(batches), grid, max_empty, bounded):
             held.name(rows.streams, owners)
             yield from held.marks(block, max_empty)
             for part in parts(block, max_empty):
@@ -112,15 +118,14 @@ def _array(values: Any, kind: pa.DataType | None) -> pa.Array:
     return pa.array(values if kind is None else values.astype(np.int64))
 
 
-def _blocks(streams: Iterable[Rows], grid: Grid, max_empty: int) -> Iterator[tuple[Rows, Ints, Block]]:
-    counted = Counted()
+def _blocks(streams: Iterable[Rows], grid: Grid, max_empty: int, bounded: bool) -> Iterator[tuple[Rows, Ints, Block]]:
+    counted = Counted(max_empty) if bounded else None
     for rows in in_pieces(streams, grid):
         with np.errstate(all="ignore"):
             goes_on = rows.limits is not None and rows.limits[1] < LAST - 1
             for owners, block in blocks(rows.columns, grid, max_empty, rows.centers, goes_on=goes_on):
-                if rows.limits is not None:
-                    name = rows.devices[0].as_py(), rows.streams[0].as_py()
-                    counted.add(name, block.points, rows.limits, grid.width, max_empty)
+                if counted is not None:
+                    counted.add(rows, owners, block)
                 yield rows, owners, block
 
 

@@ -16,7 +16,7 @@ from sluicegate_cloud.estimates.lower import lower
 from sluicegate_cloud.fleet.block import Block, blocks
 from sluicegate_cloud.fleet.part import Part, parts
 from sluicegate_cloud.fleet.wire import Rows
-from sluicegate_cloud.grid import Columns, Ints, require_few
+from sluicegate_cloud.grid import Columns, Ints
 from sluicegate_cloud.merging.answers import as_arrow
 from sluicegate_cloud.merging.combining import added_up
 from sluicegate_cloud.spans import block_of
@@ -56,7 +56,6 @@ class Answers:
     _groups: dict[str, int] = field(default_factory=dict)
     _parts: list[Columns] = field(default_factory=list)
     _size: int = 0
-    _many: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._needed: tuple[ModuleType, ...] = families(self.definition.aggregates)
@@ -68,30 +67,14 @@ class Answers:
         return self.held >= _HELD
 
     def take(self, units: Sequence[Unit], rows: Rows) -> None:
-        """Answer the units, whose buckets are `rows`. Raises ValueError where those of a stream so far are too many."""
+        """Answer the units, whose buckets are `rows`."""
         with np.errstate(all="ignore"):
             named = ("base", "center_low", "center_high")
             told = {name: np.array([unit.centers[i] for unit in units]) for i, name in enumerate(named)}
             for owners, block in blocks(rows.columns, self.definition.grid, self.definition.max_empty, told):
-                self._count(units, owners, block)
                 self._mark(units, owners, block)
                 for part in parts(block, self.definition.max_empty):
                     self._take(units, part, owners[part.owner], answer(part, self._needed))
-
-    def _count(self, units: Sequence[Unit], owners: Ints, block: Block) -> None:
-        """The windows of each stream, of all units of it, before any of these is made (`grid.MAX_WINDOWS`)."""
-        some = [units[at] for at in owners]
-        told = {}
-        for name, ends in (("windows", block.stretches(self.definition.max_empty)), ("frames", (block.points,) * 2)):
-            lane = np.searchsorted(block.owners.lane, ends[1], side="right") - 1
-            low, high = (np.array([unit.window[i] for unit in some])[lane] + block.owners.shift[lane] for i in (0, 1))
-            inside = np.minimum(ends[1], high) - np.maximum(ends[0], low) + 1
-            told[name] = np.bincount(lane, np.maximum(inside, 0), len(some)).astype(np.int64)
-        for unit, windows, frames in zip(some, told["windows"].tolist(), told["frames"].tolist(), strict=True):
-            of = unit.device, unit.stream
-            before = self._many.get(of, (0, 0))
-            self._many[of] = before[0] + windows, before[1] + frames
-            require_few(*self._many[of], f"{unit.stream} of {unit.device}")
 
     def _mark(self, units: Sequence[Unit], owners: Ints, block: Block) -> None:
         owner = np.searchsorted(block.owners.lane, block.points, side="right") - 1

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from sluicegate_cloud import alarms
 from sluicegate_cloud.schema import PROBLEMS
 from sluicegate_cloud.table.streams import newer
-from sluicegate_cloud.table.told import ledgers, tally
+from sluicegate_cloud.table.told import ledgers, set_aside, tally
 from sluicegate_cloud.table.versions import DAY_US, Store, Version
 
 REJECTED, SILENT, AHEAD = "rejected", "silent", "ahead"
@@ -105,9 +105,12 @@ def _health(rows: list[Row]) -> Row:
 def alerts(store: Store, version: Version, now_us: int, silent_us: int | None = None) -> Iterator[Row]:
     """What somebody must look into: `kind`, `device`, `stream`, `text`.
 
-    Kinds: those of `alarms` (two boards under one name, two contents), REJECTED (a document that is not used, the first
-    MOST), and, where `silent_us` is given, SILENT (no reading since so long before `now_us`) and AHEAD (a wrong clock).
+    Kinds: those of `alarms` (a stream set aside, two boards under one name, two contents), REJECTED (a document that
+    is not used, the first MOST), and, where `silent_us` is given, SILENT (no reading since so long before `now_us`) and
+    AHEAD (a wrong clock).
     """
+    for (device, stream), why in sorted(set_aside(store, version).items()):
+        yield {"kind": alarms.SET_ASIDE, "device": device, "stream": stream, "text": why}
     rejected = 0
     for ledger in ledgers(store, version):
         yield from (_alarm(row) for row in alarms.alarms(tally(ledger)))

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from sluicegate_cloud.errors import TableError
 from sluicegate_cloud.schema import RETIRED
-from sluicegate_cloud.table import horizon, read, run, shard
+from sluicegate_cloud.table import aside, horizon, read, run, shard
 from sluicegate_cloud.table.streams import streams_of
 from sluicegate_cloud.table.units import Ledger
 from sluicegate_cloud.table.versions import Store, Version
@@ -101,7 +101,8 @@ def _shard(store: Store, version: Version, number: int, horizon_us: int) -> run.
             _drop(store, index, ledger.filter(pa.array(gone)))
             kept = _retired(ledger, gone)
             index["ledger"] = store.write("ledger", kept)
-            index["streams"], _ = streams_of(store, index["streams"], Ledger(kept), None)
+            seen = Ledger(aside.without(kept, aside.of_index(index)))
+            index["streams"], _ = streams_of(store, index["streams"], seen, None)
     told["rows"] = horizon.trim(store, version.definition, index, horizon_us)
     name = store.write_json("index", index)
     store.settle()

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluicegate_cloud.fleet import wire
+from sluicegate_cloud.table import aside as asides
 from sluicegate_cloud.table import horizon
 from sluicegate_cloud.table import ledger as ledgers
 from sluicegate_cloud.table.answering import Answers
@@ -35,6 +36,7 @@ EMPTY: Index = {
     "streams": None,
     "marks": {},
     "refused": 0,
+    asides.NAME: [],
 }
 
 
@@ -65,8 +67,15 @@ def merge(
         _keep_documents(store, definition, index, judged.fresh)
         there_now = dict(zip(judged.fresh["digest"].to_pylist(), judged.fresh["packed"], strict=True))
     ledger = Ledger(table)
+    aside = asides.found(definition, ledger, Kept(store, index["documents"], there_now))
+    index[asides.NAME] = asides.to_index(aside)
+    if aside:
+        ledger = Ledger(asides.without(table, aside))
     index["streams"], tags = streams_of(store, before["streams"], ledger, new)
-    ranges = _ranges(definition, ledger, touched, new is None, {of for of in tags if tags[of] != old_tags.get(of)})
+    moved = {of for of in tags if tags[of] != old_tags.get(of)}
+    turned = {*aside} ^ {*asides.of_index(before)}
+    touched = {of: times for of, times in touched.items() if of not in aside}
+    ranges = _ranges(definition, ledger, touched, new is None, moved, turned)
     answers = Answers(definition, version.number + 1, ranges, tags)
     told |= _answer(store, index, ledger, answers, there_now, everything=new is None)
     if version.horizon_us is not None:
@@ -111,15 +120,16 @@ def _tags(store: Store, index: Index) -> dict[tuple[str, str], dict[str, str]]:
 
 
 def _ranges(
-    definition: Definition, ledger: Ledger, touched: ledgers.Touched, everything: bool, moved: set[tuple[str, str]]
-) -> dict[tuple[str, str], Ranges]:
-    """Of each stream of a device, which windows are answered anew."""
-    out: dict[tuple[str, str], Ranges] = {}
+    definition: Definition, ledger: Ledger, touched: ledgers.Touched, everything: bool, moved: set[tuple[str, str]],
+    turned: set[tuple[str, str]],
+) -> dict[tuple[str, str], Ranges]:  # fmt: skip
+    """Of each stream of a device, which windows are answered anew: all of what was set aside, or no longer is."""
+    out: dict[tuple[str, str], Ranges] = {of: [(FIRST, LAST)] for of in turned}
     if everything:
-        return {of: [(FIRST, LAST)] for of in ledger.streams}
+        return out | {of: [(FIRST, LAST)] for of in ledger.streams}
     for of, times in touched.items():
         rows = ledger.streams.get(of, np.zeros(0, np.int64))
-        out[of] = rewritten(times, ledger.edges(rows), definition.grid)
+        out.setdefault(of, rewritten(times, ledger.edges(rows), definition.grid))
     if definition.by:  # what has other tags now belongs to other roll-ups, with all its windows
         out |= {of: [(FIRST, LAST)] for of in moved if of in ledger.streams}
     return out
@@ -148,7 +158,7 @@ def _answer(
     if definition.fleet:
         _write_shares(store, definition, index, answers, of_all)
         _write_spans(store, index, answers, ranges)
-        index["marks"] = _marks(index, answers, everything)
+        index["marks"] = _marks(index, answers, {stream for stream, mine in of_all.items() if mine == [(FIRST, LAST)]})
     return {"changed": of_all, "files": written.made, "rows": written.rows}
 
 
@@ -273,9 +283,12 @@ def _write_spans(store: Store, index: Index, answers: Answers, ranges: dict[tupl
     index["spans"] = store.write("spans", pa.concat_tables(rows)) if rows else None
 
 
-def _marks(index: Index, answers: Answers, everything: bool) -> dict[str, list[int]]:
-    """By stream, the blocks of frames (`spans`) in which a reading is known to be; a superset, where any went."""
-    known = {} if everything else {stream: set(blocks) for stream, blocks in index["marks"].items()}
+def _marks(index: Index, answers: Answers, whole: set[str]) -> dict[str, list[int]]:
+    """By stream, the blocks of frames (`spans`) in which a reading is known to be; a superset, where any went.
+
+    `whole`: streams all of whose windows are answered anew.
+    """
+    known = {stream: set(blocks) for stream, blocks in index["marks"].items() if stream not in whole}
     for stream, blocks in answers.marks.items():
         known.setdefault(stream, set()).update(blocks)
     return {stream: sorted(blocks) for stream, blocks in known.items()}

@@ -11,9 +11,11 @@ import pyarrow.dataset as ds
 
 from sluicegate_cloud import alarms, quality, shares
 from sluicegate_cloud.errors import SinkError
+from sluicegate_cloud.fleet.sparse import Aside
 from sluicegate_cloud.places.folder import Folder
 from sluicegate_cloud.report.told import Told
 from sluicegate_cloud.schema import PROBLEMS, RETIRED, USED
+from sluicegate_cloud.table import aside as asides
 from sluicegate_cloud.table import read
 from sluicegate_cloud.table.ledger import used_columns
 from sluicegate_cloud.table.versions import Store, Version
@@ -29,7 +31,7 @@ def of_table(store: Store, version: Version) -> Told:
     tallied, problems = _tallied(store, version)
     streams = [*quality.completeness(tallied)]
     definition = version.definition
-    raised = alarms.alarms(tallied)
+    raised = [*alarms.alarms(tallied), *alarms.set_aside(tallied, set_aside(store, version))]
     ends = ["count_high", "windows", *(f"{name}_exact" for name in definition.aggregates)]
     told: dict[str, Any] = {name: getattr(definition, name) for name in ("window_us", "slide_us", "origin_us")}
     told |= {"documents": quality.document_counts(tallied), "problems": problems}
@@ -76,10 +78,17 @@ def _tallied(store: Store, version: Version) -> tuple[list[Row], list[Row]]:
 
 
 def ledgers(store: Store, version: Version, columns: list[str] | None = None) -> Iterator[pa.Table]:
-    """The ledger of each shard that has one, or some columns of it."""
-    for name in version.shards.values():
-        if found := store.read_json(name)["ledger"]:
-            yield store.read(found, columns)
+    """The ledger of each shard that has one, without streams that are set aside; or some columns of it, of all."""
+    for index in map(store.read_json, version.shards.values()):
+        if index["ledger"]:
+            table = store.read(index["ledger"], columns)
+            yield table if columns else asides.without(table, asides.of_index(index))
+
+
+def set_aside(store: Store, version: Version) -> Aside:
+    """The streams that are set aside, and why."""
+    indexes = map(store.read_json, version.shards.values())
+    return {of: why for index in indexes for of, why in asides.of_index(index).items()}
 
 
 def _windows(store: Store, version: Version) -> ds.Dataset:

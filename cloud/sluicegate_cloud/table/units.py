@@ -151,6 +151,13 @@ def _runs(units: Iterable[Unit], ledger: Ledger, most: int) -> Iterator[list[Uni
         yield held
 
 
+def packed_in_runs(kept: Kept, ledger: Ledger, rows: Ints) -> Iterator[dict[int, Any]]:
+    """The buckets of those documents in use, by row of the ledger, some at a time."""
+    part = np.cumsum(ledger.of["buckets"][rows]) // (_HELD // _BYTES)
+    for some in np.split(rows, np.flatnonzero(np.diff(part)) + 1) if rows.size else ():
+        yield _packed(kept, ledger, some)
+
+
 def _packed(kept: Kept, ledger: Ledger, rows: Ints) -> dict[int, Any]:
     """The buckets of those documents in use, by row of the ledger."""
     rows = rows[ledger.used[rows]]

@@ -187,7 +187,7 @@ def test_a_stream_of_too_many_windows_is_refused_however_it_is_cut(
     for way in (answers.devices, answers.shares):
         told = way(grid, source, ("mean",), 10)(batches)
         if refused:
-            with pytest.raises(ValueError, match="windows for one stream pass the limit of"):
+            with pytest.raises(ValueError, match="windows for s of d pass the limit of"):
                 list(told)
         else:
             assert sum(batch.num_rows for batch in told) >= 197

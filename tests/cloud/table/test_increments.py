@@ -8,12 +8,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from random_worlds import Cut, buckets_of, random_cut, random_fleet
+from random_worlds import random_cut, random_fleet
 from table_worlds import definition_of, differences, documents_of, here, store_at, table_of, take_in, windows
 from thorough import number
 
-from sluicegate.format.chunk import Chunk, encode
-from sluicegate_cloud import grid
 from sluicegate_cloud.names import ALL
 from sluicegate_cloud.table import run, shard, units
 
@@ -58,25 +56,6 @@ def test_long_streams_cut_by_time_have_the_rows_of_the_whole(tmp_path: Path, mon
             found.append(windows(store, take_in(store, version, documents)))
         assert differences(*found)[:5] == [], seed
     assert max(cuts) > 5
-
-
-@pytest.mark.parametrize("most", [1 << 18, 7])
-@pytest.mark.parametrize(("limit", "refused"), [(156, True), (157, False)])
-def test_a_stream_of_too_many_windows_is_named_however_it_is_cut(
-    most: int, limit: int, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A reading in every fifth of 196 frames: 197 windows, 157 more than the frames that hold one."""
-    monkeypatch.setattr(grid, "MAX_WINDOWS", limit)
-    monkeypatch.setattr(units, "MOST", most)
-    run = [buckets_of([(300 * at, 1.0)], 1)[0]._replace(first=at) for at in range(40)]
-    sent = [encode(Chunk("d", "s", "0" * 16, 1.0, run[at : at + 5], [None] * 5)) for at in range(0, 40, 5)]
-    store, version = store_at(tmp_path / "table", definition_of(Cut(60, 2, 0, 10), ("mean", "min", "max"), shards=1))
-    if refused:
-        with pytest.raises(ValueError, match="windows for s of d pass the limit of"):
-            take_in(store, version, table_of(sent))
-    else:
-        rows = windows(store, take_in(store, version, table_of(sent)))
-        assert sum(row["device"] == "d" for row in rows.values()) == 197
 
 
 def test_a_shard_taken_in_by_parts_has_the_rows_of_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
