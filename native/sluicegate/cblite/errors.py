@@ -73,12 +73,11 @@ class Meaning(NamedTuple):
 
     kind: type[CouchbaseLiteError]
     advice: str
-    transient: bool = False
 
 
-_DISK = Meaning(Refused, "make room on the disk, or give a folder that this user may write to", True)
+_DISK = Meaning(Refused, "make room on the disk, or give a folder that this user may write to")
 _BROKEN = Meaning(Damaged, "set the database's folder aside and begin a new one, or restore a copy")
-_AWAY = Meaning(Unreachable, "check address, port and network; it is tried again", True)
+_AWAY = Meaning(Unreachable, "check address, port and network; it is tried again")
 _CERTIFICATE = Meaning(
     Untrusted, "check the pinned certificate or the roots, the server's name and this machine's clock"
 )
@@ -100,10 +99,10 @@ TABLE: dict[tuple[int, int], Meaning] = {
     (CBL, 9): _ARGUMENT,
     (CBL, 11): _DISK,
     (CBL, 12): _DISK,
-    (CBL, 13): Meaning(CouchbaseLiteError, "not enough memory: open fewer things, or give the process more", True),
+    (CBL, 13): Meaning(CouchbaseLiteError, "not enough memory: open fewer things, or give the process more"),
     (CBL, 14): _DISK,
     (CBL, 15): _BROKEN,
-    (CBL, 16): Meaning(Busy, "another process or an open transaction has it: try again", True),
+    (CBL, 16): Meaning(Busy, "another process or an open transaction has it: try again"),
     (CBL, 17): Meaning(CouchbaseLiteError, "begin a transaction first"),
     (CBL, 18): Meaning(CouchbaseLiteError, "end the transaction first"),
     (CBL, 20): _BROKEN,
@@ -122,8 +121,8 @@ TABLE: dict[tuple[int, int], Meaning] = {
     (POSIX, 30): _DISK,
     (POSIX, 122): _DISK,
     **{(POSIX, code): _AWAY for code in (32, 101, 103, 104, 110, 111, 112, 113)},
-    (SQLITE, 5): Meaning(Busy, "another process has the file: try again", True),
-    (SQLITE, 6): Meaning(Busy, "another process has the file: try again", True),
+    (SQLITE, 5): Meaning(Busy, "another process has the file: try again"),
+    (SQLITE, 6): Meaning(Busy, "another process has the file: try again"),
     **{(SQLITE, code): _DISK for code in (3, 8, 10, 13, 14)},
     (SQLITE, 11): _BROKEN,
     (SQLITE, 26): _BROKEN,
