@@ -97,8 +97,9 @@ def numbers(
     if out.shape[0] != windows.shape[0] or not SUM <= how <= UPPER:
         raise ValueError("folds: the arrays have other shapes")
     if out.shape[0]:
-        slide(first, last, &values[0] if values.shape[0] else NULL, windows, width, room.shape[1], neutral, how,
-              &room[0, 0], &room[1, 0], &out[0])
+        with nogil:
+            slide(first, last, &values[0] if values.shape[0] else NULL, windows, width, room.shape[1], neutral, how,
+                  &room[0, 0], &room[1, 0], &out[0])
 
 
 def squares(
@@ -137,8 +138,9 @@ cdef slide_rows(
     if rows.shape[1] != 3 or room.shape[2] != 3 or out.shape[1] != 3 or out.shape[0] != windows.shape[0]:
         raise ValueError("folds: the arrays have other shapes")
     if out.shape[0]:
-        slide(first, last, <const Wide*> &rows[0, 0] if rows.shape[0] else NULL, windows, width, room.shape[1], nothing,
-              SUM, <Wide*> &room[0, 0, 0], <Wide*> &room[1, 0, 0], <Wide*> &out[0, 0])
+        with nogil:
+            slide(first, last, <const Wide*> &rows[0, 0] if rows.shape[0] else NULL, windows, width, room.shape[1],
+                  nothing, SUM, <Wide*> &room[0, 0, 0], <Wide*> &room[1, 0, 0], <Wide*> &out[0, 0])
 
 
 cdef check(
