@@ -22,9 +22,10 @@ FEW = 32
 ALONE = 64
 #: A content that is not known, of a number that was seen by an older Sluicegate or beyond a shorter horizon.
 UNKNOWN = 1
-#: The widths of counters that wrap, and how many numbers may be lost at the first wrap of a source.
-WIDTHS = (8, 16, 32)
-WRAP_GAP = 8
+#: The widths of counters that wrap, and how many numbers may be lost at the first wrap of a source: the wider it is,
+#: the less likely does a sensor begin again just there.
+WRAP_GAPS = {8: 8, 16: 256, 32: 4096}
+WIDTHS = (*WRAP_GAPS,)
 _HEAD = struct.Struct("<4sqqqqqIqqBqH")
 _MAGIC = b"SGQ2"
 _OLD_HEAD = struct.Struct("<4sqqqqqI")
@@ -75,14 +76,22 @@ class Epoch:
 
     def wrap(self, raw: int) -> int:
         """The width of a counter that would wrap with `raw`, 0: none would; a few numbers may be lost in between."""
+        return next((width for width, lost in self._wraps(raw) if lost <= WRAP_GAPS[width]), 0)
+
+    def lost_if_wrapped(self, raw: int) -> int:
+        """How many numbers were lost if it did not begin again with `raw` but wrapped, 0: that is far from likely."""
+        return next((lost for _, lost in self._wraps(raw)), 0)
+
+    def _wraps(self, raw: int) -> Iterator[tuple[int, int]]:
+        """The widths of counters that may have wrapped before `raw`, and how many numbers were lost then."""
         newest = self.high - self.offset
         if self.width or raw >= newest:
-            return 0
+            return
         for width in WIDTHS:
-            modulus = 1 << width
-            if newest < modulus and raw < min(self.horizon, modulus // 4) and modulus + raw - newest - 1 <= WRAP_GAP:
-                return width
-        return 0
+            most = min(self.horizon, 1 << width >> 2)
+            lost = (1 << width) + raw - newest - 1
+            if newest < 1 << width and raw < most and lost <= most:
+                yield width, lost
 
     def content(self, number: int) -> int:
         """Four bytes of what `number` said, UNKNOWN, or 0: it was not seen, or is beyond the horizon."""

@@ -46,7 +46,7 @@ class Sequences:
     ) -> None:
         """`width`: at 2^width the numbers wrap, 0: it is seen from them."""
         self.source, self.horizon, self._width = source, horizon, width
-        self.restarts = self.wraps = self.forgotten_early = 0
+        self.restarts = self.wraps = self.forgotten_early = self.maybe_missing = self._more = 0
         self._allowance = allowance or Allowance(3 * in_flight)
         self._gone: list[tuple[bytes, int]] = []
         self._waiting: list[Sighting] = []
@@ -54,7 +54,6 @@ class Sequences:
         self._replay: tuple[bytes, int] = (b"", -1)
         self._commit = self._stamp = 1
         self._loaded_until = self._in_flight = 3 * in_flight  # brokers send more than they were told
-        self._more = 0
         self._chains, self._carried = load(connection, source, horizon)
         self._count_more()
         #: Whether `save` may have something to write; whether `confirmed` may have something to let go.
@@ -252,17 +251,17 @@ class Sequences:
 
     def told(self) -> dict[str, int]:
         """What happened since the last call, by counter."""
-        found = {"sequence_restarts": self.restarts, "sequence_wraps": self.wraps}
+        found = {"sequence_restarts": self.restarts, "sequence_wraps": self.wraps, "maybe_missing": self.maybe_missing}
         found["epochs_forgotten_early"] = self.forgotten_early
-        self.restarts = self.wraps = self.forgotten_early = 0
+        self.restarts = self.wraps = self.forgotten_early = self.maybe_missing = 0
         return {name: count for name, count in found.items() if count}
 
     def wait_again(
         self, held: int, why: Verdict, doubt: int, number: int, epoch: str | int | None, content: int, time: int | None
     ) -> None:
         """A row that waited when the agent ended."""
-        key = epoch_key(epoch)
-        self._waiting.append(Sighting(key, number, content, time, why, doubt, held, clock.monotonic()))
+        waits = Sighting(epoch_key(epoch), number, content, time, why, doubt, held, clock.monotonic())
+        self._waiting.append(waits)
 
     def dropped(self, held: int) -> None:
         """Its row made room for others: it waits no more."""
@@ -283,9 +282,8 @@ class Sequences:
         if number - now.high > NEAR:
             return ()
         wrong = [w for w in self._restarting(seen.key) if not is_later(w.time, seen.time)]
-        jumps = self._jumps_of(seen.key)
-        wrong += [w for w in jumps if now.extended(w.raw) - now.high > REACH * self.horizon]
-        wrong += [w for w in jumps if now.extended(w.raw) == number]
+        ahead = [(w, now.extended(w.raw)) for w in self._jumps_of(seen.key)]
+        wrong += [w for w, at in ahead if at - now.high > REACH * self.horizon or at == number]
         return self._refuse(wrong)
 
     def _reached(self, now: Epoch, seen: Sighting) -> Iterator[Released]:
@@ -331,9 +329,10 @@ class Sequences:
             else:
                 self._put(epoch, epoch.extended(one.raw), one)
         self.restarts += 1
-        log.warning("source %s: its numbers begin again at %d, after %d", self.source, ones[0].raw, now.high)
-        released = tuple(Released(one.held, Verdict.NEW, one.doubt) for one in near)
-        return Found(Verdict.NEW, int(doubtful), released)
+        self.maybe_missing += (lost := now.lost_if_wrapped(ones[0].raw))
+        told = self.source, ones[0].raw, now.high - now.offset, f"; if they wrap, {lost} are missing" if lost else ""
+        log.warning("source %s: its numbers begin again at %d, after %d%s", *told)
+        return Found(Verdict.NEW, int(doubtful), tuple(Released(one.held, Verdict.NEW, one.doubt) for one in near))
 
     def due(self, now: float) -> list[Released]:
         """What has waited for so long that nothing will decide it, at monotonic second `now`.
@@ -352,9 +351,9 @@ class Sequences:
 
     def _believed(self, w: Sighting) -> Released:
         last = self._chains[w.key][-1]
-        doubt = 0 if is_fresh(last, w) else 1
+        released = Released(w.held, Verdict.NEW, 0 if is_fresh(last, w) else 1)
         self._begun_again(last, [w], None)
-        return Released(w.held, Verdict.NEW, doubt)
+        return released
 
     def take_back(self, number: int, epoch: str | int | None, content: int) -> None:
         """A message that was new is refused for another reason: it is new again when it comes again."""
@@ -370,8 +369,7 @@ class Sequences:
         order = 1 + max((other.order for _, other in self._epochs()), default=0)
         epoch = Epoch(order, self.horizon, seen.raw, generation)
         epoch.begin(seen.content, seen.time)
-        epoch.width = self._width
-        epoch.last = max(epoch.last, self._stamp)
+        epoch.width, epoch.last = self._width, max(epoch.last, self._stamp)
         self._chains.setdefault(seen.key, []).append(epoch)
         self._forget()
         return epoch

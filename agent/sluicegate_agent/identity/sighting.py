@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sluicegate_agent.identity.epoch import WIDTHS, Epoch
+from sluicegate_agent.identity.epoch import FIRST, WIDTHS, Epoch
 from sluicegate_agent.identity.verdict import Released, Verdict
 
 #: How near numbers are that confirm one another, and that contradict what waits.
@@ -74,4 +74,6 @@ def is_wrap(now: Epoch, seen: Sighting, horizon: int) -> bool:
     if seen.time is not None and now.high_time is not None:
         return seen.time >= now.high_time
     number = seen.raw + now.offset
+    if number >= now.base and number - now.start >= FIRST:
+        return False  # it was said long ago, or may have been
     return number < now.base or now.content(number) > 0 or number <= now.high - horizon

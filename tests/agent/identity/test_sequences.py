@@ -165,6 +165,44 @@ def test_a_counter_that_wraps(source: Source, width: int) -> None:
     assert source.counted.accepted == 3200
 
 
+def a_lossy_wrap(source: Source, width: int, lost: int, *, timed: bool) -> int:
+    """Messages about the first wrap, of which so many were lost at it; how many came."""
+    before = 100 if width == 8 else 500
+    came = [*range(-before - lost // 2, -(lost // 2)), *range(lost - lost // 2, lost + 100)]
+    for number in came:
+        source.take(number % (1 << width), 1000 + number, number * SECOND if timed else None)
+    return len(came)
+
+
+@pytest.mark.parametrize("timed", [False, True])
+@pytest.mark.parametrize(("width", "lost"), [(8, 8), (16, 200), (32, 200), (32, 900)])
+def test_what_is_lost_at_the_first_wrap_is_missing(source: Source, width: int, lost: int, *, timed: bool) -> None:
+    """No sensor begins again just there by chance: all that came counts, and the rest is told."""
+    came = a_lossy_wrap(source, width, lost, timed=timed)
+    assert source.sequences.missing == lost
+    assert (source.counted.accepted, source.counted.doubt, source.counted.refused) == (came, 0, [])
+    assert source.sequences.restarts == 0
+
+
+@pytest.mark.parametrize(("width", "lost", "timed"), [(8, 40, True), (16, 900, True), (16, 900, False)])
+def test_what_may_be_lost_at_a_first_wrap_is_told(source: Source, width: int, lost: int, *, timed: bool) -> None:
+    """A beginning or a wrap, nobody knows: a counter says how many may be missing beside `missing`."""
+    came = a_lossy_wrap(source, width, lost, timed=timed)
+    assert (source.counted.accepted, source.counted.doubt, source.counted.refused) == (came, 0, [])
+    assert source.sequences.missing + source.sequences.told()["maybe_missing"] == lost
+
+
+def test_old_numbers_sent_again_near_a_wrap_are_no_wrap(source: Source) -> None:
+    """A broker restored from a backup, just below 2^16: never silently twice."""
+    for number in range(65_400):
+        source.take(number, 2 + number)
+    for number in range(100, 120):
+        source.take(number, 2 + number)
+    for number in range(65_400, 65_500):
+        source.take(number, 2 + number)
+    assert source.counted.accepted - source.counted.doubt <= 65_500 <= source.counted.accepted
+
+
 @pytest.mark.parametrize("lost", [150, 200, 250])
 def test_more_than_half_a_lap_that_comes_again_is_in_doubt(source: Source, lost: int) -> None:
     """A counter of 8 bits without times, and more on their way than half of it: the count is within what is said."""
