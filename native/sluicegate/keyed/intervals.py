@@ -9,6 +9,7 @@ import math
 from typing import Any, NamedTuple
 
 from sluicegate.bounds import sums
+from sluicegate.bounds.intervals import difference
 from sluicegate.keyed.definition import Totals
 from sluicegate.records import Bounded
 
@@ -51,8 +52,7 @@ def value(kind: str, totals: Totals) -> Any:
 def bounded(kind: str, totals: Totals) -> Bounded:
     """The result and its interval."""
     if totals.cut is None:
-        known = value(kind, totals)
-        return Bounded(known, known, known, True)
+        return _whole(kind, totals)
     first, last, count, whole, lo, hi, cutoff, known = totals.cut
     least, most, taken = _inside(first, last, count, cutoff, known)
     if kind == "count":
@@ -64,11 +64,25 @@ def bounded(kind: str, totals: Totals) -> Bounded:
         return Bounded(found.value, found.low, found.high, found.exact)
     low, high = sums.min_interval(inside, part), sums.max_interval(inside, part)
     if kind == "range":
-        most_apart = high.high - low.low
-        least_apart = max(0.0, high.low - low.high)
-        return Bounded(most_apart, least_apart, most_apart, least_apart == most_apart)
+        least_apart = max(0.0, difference(high.low, low.high)[0])
+        most_apart = difference(high.high, low.low)[1]
+        apart = min(high.high - low.low, most_apart)
+        return Bounded(apart, least_apart, most_apart, low.exact and high.exact)
     of = low if kind == "min" else high
     return Bounded(of.low if kind == "min" else of.high, of.low, of.high, of.exact)
+
+
+def _whole(kind: str, totals: Totals) -> Bounded:
+    """Nothing but rounding is uncertain: how much it is follows from the extremes, which buckets always know."""
+    known = value(kind, totals)
+    if kind in ("sum", "mean") and totals.inside and totals.least <= totals.greatest:
+        inside = sums.Inside(totals.inside, totals.sum, totals.least, totals.greatest)
+        found = (sums.sum_interval if kind == "sum" else sums.mean_interval)(inside, sums.NOTHING, 0.0)
+        return Bounded(known, min(found.low, known), max(found.high, known), True)
+    if kind == "range" and known is not None:
+        low, high = difference(totals.greatest, totals.least)
+        return Bounded(known, low, high, True)
+    return Bounded(known, known, known, True)
 
 
 def _inside(first: int, last: int, count: int, cutoff: int, known: int) -> tuple[int, int, int]:

@@ -7,6 +7,7 @@ import random
 from array import array
 from collections.abc import Iterator
 from datetime import datetime
+from fractions import Fraction
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -35,14 +36,23 @@ def policy(length: int, by_time: bool) -> Any:
     return sg.policies.time(length) if by_time else sg.policies.count(length)
 
 
+def rounded(values: list[float]) -> dict[str, Fraction]:
+    """What rounding changes, without any."""
+    exact = [Fraction(value) for value in values]
+    total = sum(exact, Fraction(0))
+    return {"sum": total, "mean": total / len(exact), "range": max(exact) - min(exact)} if exact else {}
+
+
 def compare(window: sg.KeyedWindows, oracle: ByKey, exact: bool) -> None:
-    """Every key's answers; what is called exact is, and everything lies in its interval."""
+    """Every key's answers; what is called exact is, and everything lies in its interval, rounding included."""
     answers = {key: each for piece in window.query_all(bounds=True, piece=3) for key, each in piece.items()}
     assert set(answers) == set(oracle.partitions)
     for key, found in answers.items():
         expected = oracle.answers(key)
         inside = [abs(reading.value) for reading in oracle.inside(key)]
         scale = len(inside) * sum(inside)
+        for name, truth in rounded([reading.value for reading in oracle.inside(key)]).items():
+            assert found[name].low <= truth <= found[name].high, (key, name, found[name], truth)
         for name, each in found.items():
             told = (key, name, each, expected[name])
             assert not exact or each.exact, told
