@@ -100,8 +100,9 @@ class Members:
         if why := self.refuses(route, stream):
             return why
         keys = self._keys[route.origin]
-        if keys.key(stream) not in keys.streams and len(keys.streams) >= keys.most:
-            self._make_room(keys)
+        if keys.key(stream) not in keys.streams:
+            while len(keys.streams) >= keys.most:  # several, where an earlier configuration let in more
+                self._make_room(keys)
         keys.add(stream)
         return ""
 

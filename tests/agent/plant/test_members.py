@@ -65,6 +65,24 @@ def test_who_makes_room(tmp_path: Path, evict: str, left: str, restarted: bool) 
 
 
 @pytest.mark.parametrize("evict", ["oldest", "lru"])
+def test_a_smaller_limit_holds_from_the_next_key_on(tmp_path: Path, evict: str) -> None:
+    """Those that an earlier configuration let in beyond it leave, too: the plan counts no more keys."""
+    plant = Plant(configured(tmp_path, keyed(5, evict)))
+    for number, machine in enumerate("abcde"):
+        plant.say(f"plant/{machine}", said(number))
+    plant.commit()
+    plant.config = configured(tmp_path, keyed(2, evict))
+    plant.restart()
+    assert len(plant.state.streams) == 10, "nobody leaves for nobody"
+    plant.say("plant/f", said(5))
+    assert sorted(plant.state.streams) == ["flow/e", "flow/f", "temp/e", "temp/f"]
+    found = plant.hand_over(tmp_path)
+    assert {name: len(values) for (_, name), values in found.items()} == {
+        f"{s}/{m}": 1 for s in SIGNS for m in "abcdef"
+    }
+
+
+@pytest.mark.parametrize("evict", ["oldest", "lru"])
 @pytest.mark.parametrize("seed", range(6))
 def test_keys_that_come_and_go_lose_and_double_nothing(tmp_path: Path, evict: str, seed: int) -> None:
     """Random machines with room for few, repeats, commits and restarts: each reading is at the target once."""
