@@ -14,6 +14,7 @@ from itertools import islice
 from time import monotonic
 
 from sluicegate_agent.checksums import checksum
+from sluicegate_agent.identity.forgotten import ROW, Forgotten
 from sluicegate_agent.identity.stored import entries_of, last, save_entries
 from sluicegate_agent.identity.verdict import DIGEST, Found, Verdict, digest_of
 from sluicegate_agent.messages import Message
@@ -39,9 +40,11 @@ class Contents:
         self._newest, self._is_fine, self._says_again, self._changed = _NEVER, False, False, False
         found = connection.execute("SELECT value FROM meta WHERE key = ?", (self._clock_name,)).fetchone()
         if found is not None:
-            if not isinstance(found[0], bytes) or len(found[0]) != _CLOCK.size:
+            if not isinstance(found[0], bytes) or len(found[0]) not in (_CLOCK.size, _CLOCK.size + ROW):
                 raise sqlite3.DatabaseError("a row of the table meta is malformed")
-            self._newest, self._is_fine, self._says_again = _CLOCK.unpack(found[0])
+            self._newest, self._is_fine, self._says_again = _CLOCK.unpack_from(found[0])
+        row = found[0][_CLOCK.size :] if found else b""
+        self._forgotten = Forgotten(horizon, self._total, self._newest, row)
         self._here: set[tuple[bytes, int]] = set()  # with the request, where they come in such
         self._open: set[tuple[bytes, int]] = set()
         self.touched = False  # whether `save` may have something to write
@@ -70,15 +73,21 @@ class Contents:
         digest = digest_of(message)
         self.touched = True
         self._learn(time)
+        if digest not in self._known:
+            self._take(message, digest, time)
+            return Found(Verdict.NEW, 1)
         found = self._again(message, digest, time, may_be_copy=may_be_copy)
         if found.verdict is Verdict.NEW:
             self._take(message, digest, time)
         return found
 
     def take_new(self, message: Message, time: int) -> bool:
-        """Take a message that was not said before; False, and nothing is done, for any other."""
+        """Take a message that was not said before; False, and nothing is done, for any other.
+
+        With a time that is not later than one that is forgotten it may have been.
+        """
         digest = digest_of(message)
-        if digest in self._known:
+        if digest in self._known or time <= self._forgotten.until:
             return False
         self.touched = True
         self._learn(time)
@@ -117,6 +126,7 @@ class Contents:
         self._known.add(digest)
         self._recent.append(digest)
         self._waiting.append(digest)
+        self._changed |= self._forgotten.note(self._newest)
         if len(self._recent) > self.horizon:
             self._known.discard(self._recent.popleft())
 
@@ -135,7 +145,7 @@ class Contents:
         for digest in self._erased:
             self._erase(connection, digest)
         if self._changed:
-            clock = _CLOCK.pack(self._newest, self._is_fine, self._says_again)
+            clock = _CLOCK.pack(self._newest, self._is_fine, self._says_again) + self._forgotten.packed()
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (self._clock_name, clock))
 
     def _erase(self, connection: sqlite3.Connection, digest: bytes) -> None:

@@ -124,3 +124,44 @@ def test_a_damaged_row_of_the_clock_is_damage(store: sqlite3.Connection) -> None
     store.execute("UPDATE meta SET value = x'00' WHERE key = 'clock t'")
     with pytest.raises(sqlite3.DatabaseError, match="malformed"):
         Contents(store, "t", 100)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("retain", [False, True])
+def test_what_comes_again_when_it_is_forgotten_is_in_doubt(
+    store: sqlite3.Connection, *, restarted: bool, retain: bool
+) -> None:
+    """A logger that sends its whole log again, a broker restored from a backup: never silently twice."""
+    contents = Contents(store, "t", 100)
+    for number in range(1000):
+        assert take(contents, number * SECOND, number % 60 + 1) == Found(Verdict.NEW)
+        if number % 7 == 0:
+            commit(store, contents)
+    commit(store, contents)
+    contents = Contents(store, "t", 100) if restarted else contents
+    again = [take(contents, number * SECOND, 7, retain=retain) for number in range(1000)]
+    counted = [each for each in again if each.verdict is Verdict.NEW]
+    assert all(each.doubt for each in counted)
+    assert [take(contents, number * SECOND, 7).doubt for number in range(1000, 1100)] == [0] * 100
+
+
+def test_what_is_late_within_the_horizon_is_in_no_doubt(store: sqlite3.Connection) -> None:
+    """By up to 80 of 100 messages, over restarts: a backlog comes behind newer ones."""
+    contents = Contents(store, "t", 100)
+    for begin in range(0, 2000, 80):
+        for number in (begin + 79, *range(begin, begin + 79)):
+            assert take(contents, number * SECOND, number % 60 + 1) == Found(Verdict.NEW)
+        commit(store, contents)
+        contents = Contents(store, "t", 100)
+
+
+def test_a_state_that_kept_no_times_is_read(store: sqlite3.Connection) -> None:
+    """Of an older Sluicegate: what it forgot is no later than its newest time."""
+    contents = Contents(store, "t", 10)
+    for number in range(50):
+        take(contents, number * SECOND, number + 1)
+    commit(store, contents)
+    store.execute("UPDATE meta SET value = substr(value, 1, 16) WHERE key = 'clock t'")
+    contents = Contents(store, "t", 10)
+    assert take(contents, 60 * SECOND, 1) == Found(Verdict.NEW)
+    assert take(contents, 3 * SECOND, 2) == Found(Verdict.NEW, 1)
