@@ -128,7 +128,7 @@ class Pipeline:
     @property
     def has_enough(self) -> bool:
         """Whether so much waits that a commit is due, however short a time."""
-        return self._messages >= self._enough or self._readings >= READINGS_MOST
+        return self._messages >= self._enough or self._readings >= READINGS_MOST or self.entry.senders.is_full
 
     def connected(self, *, session_present: bool) -> None:
         """A new connection to the broker: packet ids of the old one mean nothing now.

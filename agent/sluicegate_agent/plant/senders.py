@@ -57,6 +57,14 @@ class Senders:
         """Whether one left or is back."""
         return bool(self._gone or self._back)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether one more that leaves before a commit would have another forgotten, of which nothing is acknowledged.
+
+        A broker sends all of a batch again that was committed and not acknowledged.
+        """
+        return len(self._gone) >= self.most > 0
+
     def heard(self, sender: str) -> bool:
         """It speaks: another one may have to go. Whether it was not among those that are kept."""
         if sender in self._known:

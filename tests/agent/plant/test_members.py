@@ -199,6 +199,28 @@ def test_a_window_with_ends_that_says_exact_has_all_that_its_key_ever_said(tmp_p
     assert sure > 3
 
 
+@pytest.mark.parametrize("told", ["sequence", "time"])
+def test_a_batch_that_is_sent_again_is_known_however_many_senders_it_has(tmp_path: Path, told: str) -> None:
+    """Killed between a commit and its PUBACKs, of twenty machines with room for three; more come after a commit."""
+    source = keyed(3, "lru") if told == "sequence" else {k: v for k, v in keyed(3, "lru").items() if k != "sequence"}
+    plant = Plant(configured(tmp_path, source))
+    batch: list[int] = []
+    for machine in range(21):
+        if plant.pipeline.has_enough or machine == 20:
+            plant.commit()
+            plant.restart()
+            for again in batch:
+                plant.say(f"plant/m{again}", said(again), dup=True)
+            plant.commit()
+            batch = []
+        if machine < 20:
+            batch.append(machine)
+            plant.say(f"plant/m{machine}", said(machine))
+    found = plant.hand_over(tmp_path)
+    assert found == {("gateway", f"{name}/m{m}"): [sign * m] for name, sign in SIGNS.items() for m in range(20)}
+    assert plant.count("duplicates") == 20
+
+
 def test_rows_of_keys_that_left_do_not_pile_up(tmp_path: Path) -> None:
     """Of 200 keys with room for 3, at most twice as many senders and streams are in the store once all is sent."""
     plant = Plant(configured(tmp_path, keyed(3, "lru")))
