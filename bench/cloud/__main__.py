@@ -1,10 +1,12 @@
 """Times of a fleet's merge, and how they grow; every way on the same buckets in one run.
 
-python -m bench.cloud [--buckets 1000000] [--only TEXT] [--out bench/results/cloud.json]
+python -m bench.cloud [--buckets 1000000] [--only PATTERN] [--out bench/results/cloud.json]
+python -m bench.cloud --buckets 100000000 --only 'ours$'
 
 Seconds on the clock, and seconds of processor of this process and all below it (Spark's Java and its workers), which
 say more on a machine that is not idle. The session is up, and each way has run once on a small file. What was measured
-is written after each case; a later run with other cases of as many buckets adds to it.
+is written after each case; a later run with other cases of as many buckets adds to it. Buckets are made in 500,000 at a
+time, into a file of Parquet in TMPDIR (20 bytes a bucket at most) that goes as soon as no case needs it.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -66,19 +69,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--buckets", type=int, default=1_000_000)
     parser.add_argument("--quick", action="store_true", help="fewer cases")
-    parser.add_argument("--only", default="", metavar="TEXT", help="the cases whose name has this")
+    parser.add_argument(
+        "--only", default="", metavar="PATTERN", help="the cases whose name has this: a regular expression"
+    )
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
     spark = spark_session("local[2]", {"spark.driver.memory": "1g"})
     told = _told(asked.out, asked.buckets)
     with TemporaryDirectory() as folder:
-        for case in cases(spark, asked.buckets, quick=asked.quick):
-            if asked.only not in case[0]:
-                continue
+        wanted = [of for of in cases(spark, asked.buckets, quick=asked.quick) if re.search(asked.only, of[0])]
+        for at, case in enumerate(wanted):
             if case[1] is None:
                 print(f"{case[0]}: not installed, left out")
                 continue
             row = _of(case, case[1], Path(folder), asked.buckets)
+            if case[2:4] not in [later[2:4] for later in wanted[at + 1 :]]:
+                _path(Path(folder), asked.buckets, case).unlink()
             told[row["what"], row["devices"], row["width"]] = row
             _write(asked.out, asked.buckets, list(told.values()))
     spark.stop()
@@ -86,19 +92,25 @@ def main() -> None:
 
 def _of(case: Case, way: ways.Way, folder: Path, buckets: int) -> dict[str, Any]:
     what, _, devices, kind, width = case
-    path, small = (folder / f"{size}-{devices}-{kind}.parquet" for size in (buckets, 2_000))
+    path, small = (_path(folder, size, case) for size in (buckets, 2_000))
     for file, size in ((path, buckets), (small, 2_000)):
         if not file.exists():
             write(file, max(size, devices), devices, crossing=kind == CROSSING, hot=kind == HOT)
     way(small, width)
     used = clocked(lambda: way(path, width))
     row = {"what": what, "devices": devices, "width": width, **used, "load": round(os.getloadavg()[0], 1)}
+    row["file_mb"] = round(path.stat().st_size / 1e6)
     print(
         f"{what:<32}{devices:>8,} devices{width:>7,} frames{row['s']:>9.2f} s{row['cpu_s']:>9.2f} s of CPU"
         f"{row['peak_mb']:>7,} MB, a worker {row['worker_mb']:,}",
         flush=True,
     )
     return row
+
+
+def _path(folder: Path, buckets: int, case: Case) -> Path:
+    """The file of buckets that a case is asked of."""
+    return folder / f"{buckets}-{case[2]}-{case[3]}.parquet"
 
 
 def _told(out: Path | None, buckets: int) -> dict[tuple[str, int, int], dict[str, Any]]:
