@@ -189,7 +189,10 @@ def looked(groups: Iterable[tuple[int, Group]], devices: frozenset[str], grid: G
         with pq.ParquetFile(place, filesystem=at, read_dictionary=["device", "stream"]) as file:
             names = ["device", "stream", "t_first", "first", "n", "center"]
             table = file.read_row_group(group.number, names, use_threads=False).unify_dictionaries().combine_chunks()
-        some = table.filter(pc.is_in(table["device"].cast(pa.string()), value_set=pa.array([*devices])))
+        column = table["device"].chunk(0)
+        known = pc.is_in(column.dictionary, value_set=pa.array([*devices], column.dictionary.type))
+        mine = np.asarray(known)[column.indices]
+        some = table if mine.all() else table.filter(pa.array(mine))
         if some.num_rows:
             yield pa.RecordBatch.from_pylist([*_firsts(number, some, grid)], _SCHEMA)
 
@@ -203,6 +206,7 @@ def _firsts(number: int, table: pa.Table, grid: Grid) -> Iterator[dict[str, obje
         row = {"group": number, "device": device, "stream": stream, "since": int(time[mine].min())}
         full = mine[n[mine] > 0]
         if full.size:
-            least = full[np.lexsort((center[full], first[full], frame[full]))[0]]
+            least = full[frame[full] == frame[full].min()]
+            least = least[np.lexsort((center[least], first[least]))[0]]
             row |= {"frame": int(frame[least]), "first": int(first[least]), "center": float(center[least])}
         yield row
