@@ -6,7 +6,7 @@ python -m bench.cloud --buckets 100000000 --only 'ours$'
 Seconds on the clock, and seconds of processor of this process and all below it (Spark's Java and its workers), which
 say more on a machine that is not idle. The session is up, and each way has run once on a small file. What was measured
 is written after each case; a later run with other cases of as many buckets adds to it. Buckets are made in 500,000 at a
-time, into a file of Parquet in TMPDIR (20 bytes a bucket at most) that goes as soon as no case needs it.
+time, into a file of Parquet in TMPDIR (20 to 84 bytes a bucket) that goes as soon as no case needs it.
 """
 
 from __future__ import annotations

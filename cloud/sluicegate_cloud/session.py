@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException, PySparkRuntimeError
@@ -75,6 +76,20 @@ def parallelism(spark: SparkSession) -> int:
     if is_remote(spark):
         return max(int(spark.conf.get("spark.sql.shuffle.partitions") or 1), 1)
     return max(spark.sparkContext.defaultParallelism, 1)
+
+
+@contextmanager
+def with_setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
+    """A setting of a session that runs, for what the block does."""
+    before: Any = spark.conf.get(name, None)
+    spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        if before is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, before)
 
 
 def _connected(url: str) -> SparkSession:

@@ -197,38 +197,53 @@ def alerts(table: str, silent: int | None) -> None:
 )
 @click.option("--couchbase", metavar="URL", help="Instead: documents in a Sync Gateway's database "
               "(https://HOST:4984/DATABASE), or a server's (couchbases://HOST/BUCKET).")  # fmt: skip
+@click.option("--kafka", metavar="URL", help="Instead: a topic, kafka://HOST:PORT/TOPIC.")
 @click.option("--jars", type=click.Path(path_type=Path), metavar="FOLDER",
-              help="With --delta: where deploy/spark/delta.sh put Delta Lake, if Spark lacks it.")  # fmt: skip
-@click.option("--master", default="local[*]", show_default=True, help="With --delta: Spark master.")
-@click.option("--memory", default="1g", show_default=True, help="With --delta: what Spark's Java may take.")
+              help="With --delta, --kafka: where deploy/spark/jars.sh put what Spark lacks.")  # fmt: skip
+@click.option("--master", default="local[*]", show_default=True, help="With --delta, --kafka: Spark master.")
+@click.option("--memory", default="1g", show_default=True, help="With these two: what Spark's Java may take.")
 def publish(
-    table: str, name: str, delta: str | None, couchbase: str | None, jars: Path | None, master: str, memory: str
-) -> None:
+    table: str, name: str, delta: str | None, couchbase: str | None, kafka: str | None, jars: Path | None,
+    master: str, memory: str,
+) -> None:  # fmt: skip
     """Bring a table's windows elsewhere: what changed since the last time.
 
     To PostgreSQL: SLUICEGATE_POSTGRES says where, postgresql://USER@HOST/DATABASE, and ~/.pgpass the password. A server
     elsewhere has to show a valid certificate. Needs the extra `postgres`, no Spark. With --delta to a Delta table, with
-    --couchbase to documents. The first two are one transaction.
+    --couchbase to documents, with --kafka to a topic. The first two are one transaction.
     """
-    if delta and couchbase:
-        raise click.UsageError("--delta and --couchbase are two places: publish to one after the other")
+    if len([where for where in (delta, couchbase, kafka) if where]) > 1:
+        raise click.UsageError("--delta, --couchbase and --kafka are places of their own: one after the other")
     store, version = loaded(table)
     if couchbase:
         from sluicegate_cloud.table.couchbase.publishing import publish_at
 
         rows = publish_at(couchbase, store, version, name)
-    elif delta is None:
+    elif delta or kafka:
+        rows = _by_spark(store, version, delta, kafka, jars, master, memory)
+    else:
         from sluicegate_cloud.table import postgres
 
         rows = postgres.publish(store, version, name)
-    else:
-        from sluicegate_cloud.progress import step
-        from sluicegate_cloud.table import delta as sink
+    click.echo(
+        f"{delta or couchbase or kafka or name} is at version {version.number}: {rows:,} rows written or removed"
+    )
 
-        spark = session(master, memory, sink.settings(jars) if jars else {})
-        with step("publishing", spark):
-            rows = sink.publish(spark, store, version, delta)
-    click.echo(f"{delta or couchbase or name} is at version {version.number}: {rows:,} rows written or removed")
+
+def _by_spark(
+    store: Any, version: Any, delta: str | None, kafka: str | None, jars: Path | None, master: str, memory: str
+) -> int:
+    from sluicegate_cloud.progress import step
+    from sluicegate_cloud.table import delta as table_sink
+    from sluicegate_cloud.table import kafka as topic_sink
+    from sluicegate_cloud.table.brokers import topic_at
+
+    if kafka:
+        topic_at(kafka)  # refused before Spark starts
+    sink, place = (topic_sink, kafka) if kafka else (table_sink, delta)
+    spark = session(master, memory, sink.settings(jars) if jars else {})
+    with step("publishing", spark):
+        return int(sink.publish(spark, store, version, place))
 
 
 def _levels(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> dict[int, int | None]:

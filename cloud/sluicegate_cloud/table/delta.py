@@ -7,12 +7,9 @@ Delta Lake VERSION, which is the one that was tried with this project's Spark.
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -22,7 +19,9 @@ from pyspark.sql import functions as sf
 from sluicegate_cloud.errors import SinkError
 from sluicegate_cloud.places.uris import is_elsewhere
 from sluicegate_cloud.schema import ddl
+from sluicegate_cloud.session import with_setting
 from sluicegate_cloud.table import read
+from sluicegate_cloud.table.jars import checked
 from sluicegate_cloud.table.versions import DAY_US, Store, Version, is_same
 
 VERSION = "4.4.0"
@@ -43,13 +42,8 @@ _MOST_DAYS = 1_000
 
 def settings(jars: Path) -> dict[str, str]:
     """What a session with Delta is started with. Raises SinkError where the jars are not there, or are others."""
-    for name, wanted in JARS.items():
-        if not (jars / name).is_file():
-            raise SinkError(f"{jars} has no {name}: deploy/spark/delta.sh {jars} gets it from Maven")
-        if hashlib.sha256((jars / name).read_bytes()).hexdigest() != wanted:
-            raise SinkError(f"{jars / name} is not the file that was tried (SHA-256): remove it and get it again")
     return {
-        "spark.jars": ",".join(str((jars / name).absolute()) for name in JARS),
+        "spark.jars": checked(jars, JARS, "delta"),
         "spark.sql.extensions": _EXTENSION,
         "spark.sql.catalog.spark_catalog": _CATALOG,
         "spark.databricks.delta.snapshotPartitions": "4",
@@ -87,7 +81,7 @@ def _published(spark: SparkSession, store: Store, version: Version, named: str) 
         return 0
     before = store.load(since) if since in store.numbers() else None
     note = {"place": str(store.root), "version": version.number, "identity": version.identity}
-    with _noted(spark, json.dumps({"sluicegate": note})):
+    with with_setting(spark, _NOTE, json.dumps({"sluicegate": note})):
         changes = _changes(spark, store, before, version)
         return _merged(spark, changes, named, [*columns], _keys(version), everything=before is None)
 
@@ -150,17 +144,3 @@ def _merged(
         return int(told.collect()[0]["num_affected_rows"])
     finally:
         spark.catalog.dropTempView(view)
-
-
-@contextmanager
-def _noted(spark: SparkSession, note: str) -> Iterator[None]:
-    """Commits of the block carry the note."""
-    before: Any = spark.conf.get(_NOTE, None)
-    spark.conf.set(_NOTE, note)
-    try:
-        yield
-    finally:
-        if before is None:
-            spark.conf.unset(_NOTE)
-        else:
-            spark.conf.set(_NOTE, before)

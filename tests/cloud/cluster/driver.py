@@ -1,6 +1,6 @@
 """A driver of its own process: reads a line of JSON a job, does it in Spark, writes a line of JSON.
 
-Arguments: a master, and a folder with the jars of Delta Lake if it is needed.
+Arguments: a master, a folder with the jars of a sink if one is needed, and the word `kafka` if it is not Delta Lake.
 
 Jobs name folders as a user does, which may be relative to the driver's own folder.
 """
@@ -21,7 +21,7 @@ from sluicegate_cloud.errors import CloudError
 from sluicegate_cloud.frames import place_in_frames
 from sluicegate_cloud.session import QUICK, is_remote, spark_session
 from sluicegate_cloud.sources import read_buckets
-from sluicegate_cloud.table import delta, job
+from sluicegate_cloud.table import delta, job, kafka
 from sluicegate_cloud.table import stream as streaming
 from sluicegate_cloud.table.versions import Definition, Store
 from sluicegate_cloud.windows import sliding_windows
@@ -34,9 +34,10 @@ _SMALL = {
 }  # fmt: skip
 
 
-def main(master: str, jars: str = "") -> None:
+def main(master: str, jars: str = "", kind: str = "delta") -> None:
     """Jobs, until the input ends."""
-    spark = spark_session(master, {**QUICK, **_SMALL, **(delta.settings(Path(jars)) if jars else {})})
+    sink = {"delta": delta.settings, "kafka": kafka.settings}[kind]
+    spark = spark_session(master, {**QUICK, **_SMALL, **(sink(Path(jars)) if jars else {})})
     _say({"ready": master})
     for line in sys.stdin:
         told = json.loads(line)
@@ -134,7 +135,34 @@ def publish(spark: Any, table: str, place: str) -> Any:
     return {"rows": delta.publish(spark, store, job.opened(store, None), place)}
 
 
-JOBS = {of.__name__: of for of in (batch, out, merge, stream, dying_stream, both, reconcile, publish)}
+def publish_kafka(spark: Any, table: str, place: str) -> Any:
+    """The same, to a topic."""
+    store = Store(table)
+    return {"rows": kafka.publish(spark, store, job.opened(store, None), place)}
+
+
+def message(spark: Any, brokers: str, topic: str, key: str, value: str) -> Any:
+    """One of somebody else's, into a topic."""
+    known = {"kafka.bootstrap.servers": brokers, "topic": topic}
+    spark.createDataFrame([(key, value)], "key string, value string").write.format("kafka").options(**known).save()
+    return {}
+
+
+def messages(spark: Any, brokers: str, topic: str) -> Any:
+    """What a topic holds: partition, headers, key and value, each partition's in its order."""
+    known = {"kafka.bootstrap.servers": brokers, "subscribe": topic, "includeHeaders": "true"}
+    told = spark.read.format("kafka").options(**known).load().sort("partition", "offset").collect()
+    out = []
+    for row in told:
+        headers = {of["key"]: of["value"].decode() for of in row["headers"] or ()}
+        out.append((row["partition"], headers, row["key"].decode(), row["value"] and row["value"].decode()))
+    return out
+
+
+JOBS = {
+    of.__name__: of
+    for of in (batch, out, merge, stream, dying_stream, both, reconcile, publish, publish_kafka, message, messages)
+}
 
 if __name__ == "__main__":
     main(*sys.argv[1:])

@@ -30,12 +30,12 @@ CUT = Cut(60_000_000, 3, 0, 30)
 
 @pytest.fixture(scope="module")
 def jars() -> Path:
-    """Those that deploy/spark/delta.sh gets, kept in build/."""
+    """Those that deploy/spark/jars.sh gets, kept in build/."""
     folder = ROOT / f"build/cache/delta-{delta.VERSION}"
     if not all((folder / name).exists() for name in delta.JARS) and not shutil.which("mvn"):
         pytest.skip("needs Delta Lake's jars: Maven is not here to get them")
     got = subprocess.run(
-        [ROOT / "deploy/spark/delta.sh", folder], capture_output=True, text=True, check=False, timeout=400
+        [ROOT / "deploy/spark/jars.sh", "delta", folder], capture_output=True, text=True, check=False, timeout=400
     )
     if got.returncode:
         pytest.skip(f"needs Delta Lake's jars: {got.stderr.strip()[-300:] or got.stdout.strip()[-300:]}")
@@ -46,7 +46,7 @@ def test_the_checksums_are_those_of_the_script(tmp_path: Path) -> None:
     """What the script gets is what a session takes; another file is refused."""
     pinned = (line.split() for line in (ROOT / "deploy/spark/delta.sha256").read_text().splitlines())
     assert {name: digest for digest, name in pinned} == delta.JARS
-    with pytest.raises(SinkError, match=r"deploy/spark/delta\.sh"):
+    with pytest.raises(SinkError, match=r"deploy/spark/jars\.sh delta"):
         delta.settings(tmp_path)
     for name in delta.JARS:
         (tmp_path / name).write_text("another")

@@ -10,25 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from sluicegate_cloud.errors import SinkError
 from sluicegate_cloud.table import read
 from sluicegate_cloud.table.couchbase.documents import ROWS, Document, documents
-from sluicegate_cloud.table.versions import Store, Version, is_same
+from sluicegate_cloud.table.noted import Noted
+from sluicegate_cloud.table.versions import Store, Version
 
 #: How often a document is looked at again that another publisher has changed meanwhile.
 _TRIES = 5
 _NOTE = "sluicegate.published"
 _LONGEST_NAME = 50
-
-
-class Noted(NamedTuple):
-    """Which version of which table is there as a whole, and of which others some windows may be."""
-
-    identity: str = ""
-    revision: int = 0
-    begun: tuple[int, ...] = ()
 
 
 class Held(Protocol):
@@ -72,23 +65,19 @@ def publish(store: Store, version: Version, place: Place, name: str) -> int:
         raise SinkError(f"{name!r} is no name for windows: letters, digits and _, at most {_LONGEST_NAME}")
     note = f"{name}::published"
     there = _noted(store, place, note)
-    same = is_same(version, there.identity)
-    since, begun = (there.revision, there.begun) if same else (0, ())
-    if since > version.number or (since == version.number and not begun):
+    since = there.since(version)
+    if since.is_at(version):
         return 0
-    mine = Noted(version.identity, since, (*begun, version.number))
+    mine = since.beginning(version)
     _note_down(store, place, note, mine)
-    changed = 0 if same else _removed(place, {*place.ids(f"{name}::")} - {note})
-    written, gone = _changes(store, version, [since, *begun], place, name)
+    changed = 0 if since is there else _removed(place, {*place.ids(f"{name}::")} - {note})
+    written, gone = _changes(store, version, [since.revision, *since.begun], place, name)
     gone.discard(note)
     for some in documents(store, version, written, name):
         gone.difference_update(some)
         changed += _put(place, some)
     changed += _removed(place, gone)
-    now, ended = _noted(store, place, note), Noted(version.identity, version.number)
-    if now != mine:  # another wrote at the same time: whose windows are there, the next one finds out
-        ended = Noted(now.identity, max(now.revision, version.number), tuple({*now.begun, *mine.begun}))
-    _note_down(store, place, note, ended)
+    _note_down(store, place, note, mine.ended(version, _noted(store, place, note)))
     return changed
 
 
@@ -110,18 +99,13 @@ def publish_at(url: str, store: Store, version: Version, name: str) -> int:
 def _noted(store: Store, place: Place, note: str) -> Noted:
     """What the document `note` says. Raises SinkError for another table's."""
     there = place.get([note]).get(note)
-    if there is None:
-        return Noted()
-    told = there.content
-    if told.get("place") != str(store.root):
-        said = f"{place.told} has the windows of {told.get('place')} under this name"
-        raise SinkError(f"{said}: publish {store.root} under another --name")
-    return Noted(told.get("identity", ""), int(told["revision"]), tuple(told.get("begun", ())))
+    remedy = f" under this name: publish {store.root} under another --name"
+    return Noted.of(there.content if there else None, store, place.told, remedy)
 
 
 def _note_down(store: Store, place: Place, note: str, told: Noted) -> None:
     there = place.get([note])
-    document = {"type": _NOTE, "place": str(store.root), **told._asdict(), "begun": [*told.begun]}
+    document = {"type": _NOTE, **told.note(store)}
     if place.put({note: document}, {of: held.mark for of, held in there.items()}):
         raise SinkError(f"{place.told}: another publishes to {note} at this moment: publish again")
 
