@@ -25,7 +25,9 @@ class Asleep(NamedTuple):
 
     def told(self, time: int) -> Asleep:
         """It is at least this late."""
-        return self if self.now is not None and time <= self.now else self._replace(now=time)
+        if self.now is not None and time <= self.now:
+            return self
+        return Asleep(time, self.held, self.limit, self.due)  # `_replace` takes four times as long, each second
 
 
 def asleep(window: sg.Window, length: int | None) -> Asleep:

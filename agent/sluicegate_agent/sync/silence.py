@@ -64,10 +64,12 @@ class Silence:
         """Let time go on in the windows of streams that say nothing: what it makes too old leaves them."""
         pipeline, guard = self._pipeline, self._pipeline.guard
         latest = guard.latest(pipeline.clock()) + guard.future // 24  # a little makes nothing impossible
-        for stream in pipeline.windows:
-            if any(window.is_ahead_of(latest) for window in pipeline.windows[stream]):
-                self._begin_anew(stream, latest)
-            windows = pipeline.windows[stream]
+        for stream, windows in pipeline.windows.items():
+            for window in windows:
+                if window.is_ahead_of(latest):
+                    self._begin_anew(stream, latest)
+                    windows = pipeline.windows[stream]
+                    break
             now = None if stream in pipeline.unfed else self.ticks.now(stream)
             if now is None:
                 continue
