@@ -65,14 +65,21 @@ def has_frames(folder: Path) -> bool:
 def first_fold(folder: Path) -> tuple[int, int]:
     """Which fold the file's first frame follows, and the file's bytes; 0 where there is none, or an older one's.
 
+    That is so on the medium, too: after an error of `fdatasync` the system may hold for written what is not.
     Raises OSError.
     """
     try:
-        with (folder / NAME).open("rb") as file:
-            fold = _fold_of(file.read(HEAD))
-            return fold, os.fstat(file.fileno()).st_size if fold else 0
+        file = os.open(folder / NAME, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
         return 0, 0
+    try:
+        fold, size = _fold_of(os.pread(file, HEAD, 0)), os.fstat(file).st_size
+        for at in {0, max(0, size - sectors.SECTOR)} if size else ():
+            os.pwrite(file, os.pread(file, sectors.SECTOR, at), at)
+        os.fdatasync(file)
+        return fold, size if fold else 0
+    finally:
+        os.close(file)
 
 
 def _fold_of(head: bytes) -> int:

@@ -99,6 +99,7 @@ class Store:
 
     def _open(self) -> sqlite3.Connection:
         private.touch(self.path)  # its log and index take its rights
+        _write_again(self.folder / self.files[1])
         connection = connect(self.path)
         try:
             self._prepare(connection)
@@ -412,6 +413,19 @@ def _write_durably(path: Path, content: dict[str, int]) -> None:
         os.fsync(file.fileno())
     partial.replace(path)
     sync_folder(path.parent)
+
+
+def _write_again(path: Path) -> None:
+    """Have what is read of a log be on the medium: after an error of `fsync` the system may hold it for written.
+
+    Else commits would follow one that a power cut takes away, and all of them with it.
+    """
+    with contextlib.suppress(FileNotFoundError), path.open("r+b") as file:
+        data = file.read()
+        file.seek(0)
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _sync_file(path: Path) -> None:
