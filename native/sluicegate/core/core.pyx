@@ -96,11 +96,6 @@ cdef class Core(Ingesting):
         cdef Cut where = self.cut_oldest_leaf()
         return CutTuple(where.least, where.most, where.taken)
 
-    @property
-    def bounds_in_batches(self):
-        """Whether `insert_many` can give intervals: of a window of buckets."""
-        return self.bucketed
-
     def bounded(self):
         """Each aggregate's result with its certain interval; None of a window that is empty or has no buckets."""
         self.look()

@@ -12,7 +12,6 @@ from sluicegate.core import Core
 from sluicegate.errors import BoundsError, BusyError, ConfigurationError
 from sluicegate.histograms.composition import Composition
 from sluicegate.histograms.constrained import LEAST
-from sluicegate.monoids import ROUNDED
 from sluicegate.monoids.layout import Layout
 from sluicegate.policies import Policy
 from sluicegate.policies.custom import Field, fields
@@ -131,11 +130,6 @@ class Queries:
                 "buckets no interval is certain; declare it (policies.custom) if it is so, or run without histograms"
             )
 
-    @property
-    def _rounds(self) -> bool:
-        """Whether rounding makes any of the answers uncertain, even where every reading is known."""
-        return any(monoid.kind in ROUNDED for monoid in self._layout.monoids)
-
     def _slot_of_leaves(self, slot: int) -> array[Any]:
         """A slot of each leaf's partial, oldest first; of int64 where it holds a whole number."""
         core, code = self._core, self._layout.code(slot)
@@ -192,10 +186,6 @@ class Queries:
     def late(self) -> int:
         """Readings that belonged to the window no more when they came; they changed nothing, and are not `accepted`."""
         return int(getattr(self._core, "late", 0))
-
-    @property
-    def _in_a_store(self) -> bool:
-        return hasattr(self._core, "flush")
 
     @property
     def readings(self) -> int:

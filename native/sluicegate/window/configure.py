@@ -79,7 +79,8 @@ class Window(Durability):
         self._policy: Policy = as_policy(policy)
         plain = self._lay_out(aggregates, bool(histograms), 0)
         self._histograms = compose(histograms, _kinds(plain), self._policy.hops)
-        _refuse_buckets(self._policy, bool(histograms))
+        if histograms and self._policy.exact_only:
+            raise ConfigurationError(f"histograms: not under the policy {self._policy.name}: {self._policy.exact_only}")
         self._limit, self._bucketed = self._histograms.limit, self._histograms.bucketed
         self._withheld = self._certain_only(plain)
         self._layout: Layout = self._lay_out(aggregates, self._bucketed, len(self._histograms.controls))
@@ -268,11 +269,6 @@ def _rule(policy: Policy) -> tuple[int, int, int]:
     if isinstance(policy, Count):
         return BY_COUNT, policy.limit, policy.hop
     return (BY_TIME, policy.span, policy.hop) if isinstance(policy, Time) else (CUSTOM, 0, 1)
-
-
-def _refuse_buckets(policy: Policy, bucketed: bool) -> None:
-    if bucketed and policy.exact_only:
-        raise ConfigurationError(f"histograms: not under the policy {policy.name}: {policy.exact_only}")
 
 
 def _up_to(policy: Policy, layout: Layout) -> int:

@@ -55,7 +55,7 @@ class Durability(Ingest):
             closed = [(first, snapshot.portable(partial)) for first, _, partial, _ in fresh]
             merged = tuple((first, after) for first, after, _, took in fresh if took)
             return Changes(0, self._first(head), self._first(end), closed, 0, merged)
-        changed = self._core.mark if self._in_a_store else self._core.first_changed()
+        changed = self._core.mark if hasattr(self._core, "flush") else self._core.first_changed()
         closed = [(i, self._stored(i)) for i in range(max(changed, head), end)]
         self._core.mark = end
         return Changes(self._core.level, head, end, closed, self._core.level - len(self._core.heads))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 from array import array
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from types import MethodType
 from typing import Any, Literal, TypeVar, cast, overload
 
-from sluicegate.core import withhold
+from sluicegate.core import Core, withhold
 from sluicegate.errors import ConfigurationError, InputError, PolicyError
+from sluicegate.monoids import ROUNDED
 from sluicegate.monoids.results import as_number
 from sluicegate.policies import Custom, Time
 from sluicegate.records import BoundedColumn
@@ -127,22 +128,22 @@ class Ingest(Queries):
             return bounded if bounds else {name: column.value for name, column in bounded.items()}
         columns = [_column(flat.readings) for _ in self._layout.names] if results else None
         if isinstance(self._policy, Custom):
-            self._insert_each(batch, columns, self._policy)
+            self._insert_each(batch, columns or ())
         elif flat.readings:
             self._core.insert_many(batch.values.view, batch.times, flat.readings, columns)
         return None if columns is None else self._layout.numbers(columns)
 
     def _insert_bounded(self, batch: Batch) -> dict[str, BoundedColumn]:
         self._refuse_unbounded()
-        if not self._bucketed and self._rounds:
+        if not self._bucketed and any(monoid.kind in ROUNDED for monoid in self._layout.monoids):
             self._core.require_leaves()  # what it rounds is bounded over them: refused before any reading enters
         layout, size = self._layout, batch.values.readings
         columns = [_column(size) for _ in range(3 * len(layout.names))]
-        if not isinstance(self._policy, Custom) and getattr(self._core, "bounds_in_batches", False):
+        if not isinstance(self._policy, Custom) and self._bucketed and isinstance(self._core, Core):
             if size:
                 self._core.insert_many(batch.values.view, batch.times, size, columns)
         else:
-            self._bound_each(batch, columns)
+            self._insert_each(batch, columns, bounds=True)
         n, limit = len(layout.names), self._histograms.sum_like
         if limit is not None:
             for k in self._withheld:
@@ -151,21 +152,14 @@ class Ingest(Queries):
         parts = [layout.numbers(columns[at : at + n]) for at in range(0, 3 * n, n)]
         return {name: BoundedColumn(*(part[name] for part in parts)) for name in parts[0]}
 
-    def _bound_each(self, batch: Batch, columns: list[array[float]]) -> None:
+    def _insert_each(self, batch: Batch, columns: Sequence[array[float]], bounds: bool = False) -> None:
+        """One by one; with `bounds` the columns are those of the values, then of the low and the high ends."""
         for i, (values, time) in enumerate(batch.rows(self._core.accepted)):
             self._core.insert(values, time)
             if isinstance(self._policy, Custom):
                 self._enforce(self._policy)
-            found = self._bounded()
-            ends = [[each[part] for each in found] for part in range(3)]
-            for column, value in zip(columns, itertools.chain(*ends), strict=True):
-                column[i] = as_number(value)
-
-    def _insert_each(self, batch: Batch, columns: list[array[float]] | None, policy: Custom) -> None:
-        for i, (values, time) in enumerate(batch.rows(self._core.accepted)):
-            self._core.insert(values, time)
-            self._enforce(policy)
-            for column, value in zip(columns or (), self._core.results(), strict=bool(columns)):
+            found = chain(*zip(*self._bounded(), strict=True)) if bounds else self._core.results()
+            for column, value in zip(columns, found, strict=False):  # the intervals' `exact` has no column
                 column[i] = as_number(value)
 
     def _ordinal(self) -> int:

@@ -32,17 +32,6 @@ def zone(name: str) -> tzinfo:
         ) from None
 
 
-def every(length: int, hop: int) -> Covering:
-    """Windows of `length` that begin at the multiples of `hop` since 1970."""
-
-    def covering(time: int) -> list[Extent]:
-        newest = time // hop * hop
-        oldest = (time - length) // hop * hop + hop
-        return [(start, start + length) for start in range(oldest, newest + 1, hop)]
-
-    return covering
-
-
 @lru_cache(maxsize=64)  # one for all streams of a configuration
 def on_the_clock(length: int, hop: int, place: tzinfo) -> Covering:
     """Windows that begin whenever the clock shows a multiple of `hop` since midnight, and are length / hop hops long.

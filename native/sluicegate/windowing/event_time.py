@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Hashable, Iterable
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 from sluicegate.constants import NEVER
@@ -125,7 +126,7 @@ class EventTimeWindows:
         return [known.get(start) or self._begin(partition, Pane(start, end)) for start, end in self._open(time)]
 
     def _begin(self, partition: Partition, pane: Pane) -> Pane:
-        insort(partition.panes, pane, key=_start)
+        insort(partition.panes, pane, key=attrgetter("start"))
         made = self.window.summarizer_class
         if made is not None:
             pane.summarizer = made()
@@ -171,7 +172,7 @@ class EventTimeWindows:
         if pane.summarizer is not None:
             pane.summarizer.insert(reading, time)
         if self.window.keeps:
-            insort(pane.entries, (time, self.arrived, reading), key=_arrival)
+            insort(pane.entries, (time, self.arrived, reading), key=itemgetter(0, 1))
         pane.size += 1
         pane.seen += 1
         self.window.resize(partition, 1)
@@ -252,11 +253,3 @@ class EventTimeWindows:
         self.window.pane = pane
         self.window.fire(event, partition.key, *told)
         self.window.pane = None
-
-
-def _start(pane: Pane) -> int:
-    return pane.start
-
-
-def _arrival(entry: tuple[int, int, Any]) -> tuple[int, int]:
-    return entry[:2]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sluicegate.policies import Time
-from sluicegate.windowing.spec import WindowSpec
+
+if TYPE_CHECKING:
+    from sluicegate.windowing.spec import WindowSpec
 
 
 class Regular(NamedTuple):
@@ -29,6 +31,10 @@ class Regular(NamedTuple):
     def oldest(self, time: int) -> int:
         """Where the first window begins that holds a time, or that ends after it."""
         return self.newest(time - self.span) + self.hop
+
+    def covering(self, time: int) -> list[tuple[int, int]]:
+        """The windows that hold a time."""
+        return [(start, start + self.span) for start in self.starts(self.oldest(time), self.newest(time))]
 
     def slice_of(self, time: int) -> tuple[int, int]:
         """The edges of windows before and after a time."""

@@ -17,6 +17,7 @@ from sluicegate.policies import Count, Delta, Punctuation, Time
 from sluicegate.spans import micros, written
 from sluicegate.windowing import calendar, legal, triggers
 from sluicegate.windowing.partitions import PartitionEviction
+from sluicegate.windowing.regular import Regular
 from sluicegate.windowing.triggers import CountTrigger, TimeTrigger, Trigger
 
 Evict = Count | Time | Delta | Punctuation
@@ -90,7 +91,7 @@ class WindowSpec:
         if not isinstance(evict, Time):
             raise ConfigurationError("covering: only windows by event time hold times")
         hop = evict.hop if self.kind == "hopping" else evict.span
-        return calendar.every(evict.span, hop) if place is None else calendar.on_the_clock(evict.span, hop, place)
+        return Regular(evict.span, hop).covering if place is None else calendar.on_the_clock(evict.span, hop, place)
 
     def explain(self, of: str = "the readings", when: str = "whenever it is asked") -> str:
         """The definition in plain words; `of` is what is asked, such as "the mean"; `when`: when one is asked."""
