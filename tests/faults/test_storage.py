@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import subprocess
 import sys
 from pathlib import Path
@@ -52,3 +53,15 @@ def test_the_next_campaign_takes_away_what_a_killed_one_left() -> None:
         for each in (kept, left):
             storage.take_away(each)
     storage.take_away(mine)
+
+
+def test_clocks_of_dead_agents_are_taken_away(tmp_path: Path) -> None:
+    """What libfaketime leaves behind is, once no process has it; other files are not."""
+    dead, living, other = tmp_path / "faketime_shm_1", tmp_path / "sem.faketime_sem_2", tmp_path / "my_faketime_shm_1"
+    for each in (dead, living, other):
+        each.write_bytes(bytes(4096))
+    with living.open("r+b") as file, mmap.mmap(file.fileno(), 4096):
+        storage._forget_clocks(tmp_path)
+        assert not dead.exists()
+        assert living.exists()
+        assert other.exists()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import resource
 import shutil
 import struct
@@ -39,12 +40,26 @@ def base() -> Path:
     for each in above.glob(f"{_PREFIX}*/{_LOCK}"):
         if _locked(each) is not None:
             take_away(each.parent)
+    _forget_clocks(above)
     begun = Path(tempfile.mkdtemp(prefix="sluicegate-begun-", dir=above))
     (begun / _LOCK).touch()
     if (lock := _locked(begun / _LOCK)) is not None:
         _held.append(lock)
     folder = begun.with_name(begun.name.replace("sluicegate-begun-", _PREFIX))
     return begun.rename(folder)
+
+
+def _forget_clocks(folder: Path) -> None:
+    """Take away what libfaketime left of agents that were killed: what no process has in its memory any more."""
+    left = [each for each in folder.glob("*faketime_s*") if re.fullmatch(r"(sem\.)?faketime_s(hm|em)_\d+", each.name)]
+    held = set[str]()
+    for process in Path("/proc").glob("[0-9]*/maps") if left else ():
+        with contextlib.suppress(OSError):
+            held |= set(re.findall(r"faketime_s(?:hm|em)_(\d+)", process.read_text(errors="replace")))
+    for each in left:
+        with contextlib.suppress(OSError):
+            if each.name.rpartition("_")[2] not in held and each.stat().st_uid == os.geteuid():
+                each.unlink()
 
 
 def _locked(lock: Path) -> int | None:
