@@ -41,7 +41,7 @@ def test_every_combination_is_drawn() -> None:
     assert {event["do"] for plan in drawn for event in plan.events} >= {
         "kill", "kill_at", "restart", "cut", "stall", "half_open", "broker_killed_saved", "broker_killed_bare",
         "disk_full", "read_only", "power_cut", "clock", "share_hangs", "share_away", "gateway_slow", "gateway_lies",
-        "session_lost", "reload",
+        "session_lost", "reload", "standby",
     }  # fmt: skip
 
 

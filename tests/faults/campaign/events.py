@@ -14,6 +14,7 @@ from typing import Any
 
 from campaign import brokers, hangs, storage, wire
 from campaign.life import Life
+from campaign.sensor import Sensor
 
 TAKES_ON = 5.0  # seconds: intake may stop for 2, and this machine may be busy
 
@@ -111,6 +112,35 @@ class Events(Life):
             writer.write(bytes([wire.DISCONNECT << 4, 0]))
             await asyncio.wait_for(reader.read(), 2)
             writer.close()
+
+    async def _do_standby(self, event: dict[str, Any]) -> None:
+        """A second broker has the first one's name for a while; what it was given and could not hand on it loses."""
+        if self.plan.way != "mqtt" or not isinstance(self.sensor, Sensor):
+            return
+        other = brokers.Demo()
+        await asyncio.to_thread(other.start)
+        began, before = time.monotonic(), self.proxy.served
+        self.excused.append((began, inf))
+        try:
+            self._named(other.port)
+            await self._served_again(before)
+            await asyncio.sleep(event["seconds"])
+            if event["kill"]:
+                await self._kill()
+                await self._start()
+            before = self.proxy.served
+            self._named(self.broker.port)
+            await self._served_again(before)
+        finally:
+            await asyncio.to_thread(other.kill)
+        self.excused[-1] = (began, time.monotonic())
+
+    def _named(self, port: int) -> None:
+        """The broker at this port has the name from now on."""
+        assert isinstance(self.sensor, Sensor)
+        self.proxy.target = self.sensor.port = port
+        self.sensor.hang_up()
+        self.proxy.cut("rst")
 
     async def _do_broker_killed_saved(self, event: dict[str, Any]) -> None:
         saving = time.monotonic()

@@ -56,7 +56,10 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "retained": ("session_lost",),
     "sensor": (),
     "reload": ("reload", "reload", "reload"),
+    "standby": ("standby",),
 }
+#: Brought in by a chance of their own, so that the other runs of a seed stay as they are.
+LATER = {"standby": 0.2}
 KILLS = ("kill", "kill", "kill_at", "kill_at", "restart")
 #: Events that last for a while, and in which the agent may be killed.
 LASTING = (
@@ -132,8 +135,10 @@ def draw(seed: int, index: int, brokers: Sequence[str] = BROKERS) -> Plan:
     rng = random.Random(f"{seed}/{index}")
     broker = brokers[index % len(brokers)]
     identity = IDENTITIES[index // len(brokers) % len(IDENTITIES)]
-    chosen = rng.sample([name for name in FAMILIES if name != "sensor"], rng.choice((0, 1, 1, 2, 3)))
+    among = [name for name in FAMILIES if name != "sensor" and name not in LATER]
+    chosen = rng.sample(among, rng.choice((0, 1, 1, 2, 3)))
     chosen += ["sensor"] if identity in ("sequence", "epochs", "time") and rng.random() < 0.3 else []
+    chosen += [name for name, share in LATER.items() if random.Random(f"{seed}/{index}/{name}").random() < share]
     families = _compatible(tuple(family for family in chosen if _can(family, broker)))
     habits = _habits(identity, "sensor" in families, rng)
     habits.retain = rng.choice((1.0, 1.0, 0.5)) if "retained" in families else 0.0
@@ -166,6 +171,8 @@ def draw(seed: int, index: int, brokers: Sequence[str] = BROKERS) -> Plan:
 
 def _can(family: str, broker: str) -> bool:
     """RabbitMQ always keeps what it has. Only it and Mosquitto have persistence, and keep retained messages here."""
+    if family == "standby":  # the first one has to keep our session meanwhile, and nothing else may be lost
+        return broker.startswith(("mosquitto", "rabbitmq", "builtin"))
     if family in ("broker killed", "retained"):
         return broker.startswith(("mosquitto", "rabbitmq"))
     return family != "broker forgets" or not broker.startswith("rabbitmq")
@@ -176,7 +183,8 @@ def _compatible(families: tuple[str, ...]) -> tuple[str, ...]:
     groups = (
         ("power cut", "disk full", "disk read-only"),
         ("gateway slow", "gateway lies", "share hangs", "share away"),
-        ("broker killed", "broker forgets"),
+        ("broker killed", "broker forgets", "standby"),
+        ("retained", "standby"),
         # A sensor that begins again without a word, just as a session with what it said is lost: who could tell?
         ("retained", "sensor"),
     )
@@ -224,6 +232,8 @@ def _event(name: str, rng: random.Random) -> dict[str, Any]:
         event["seconds"] = round(rng.uniform(0.05, 0.6), 3)
         event["kill"] = rng.random() < 0.4
         event["lie"] = rng.choice(("busy", "lost", "garbage", "conflict", "short", "close"))
+    elif name == "standby":
+        event["seconds"], event["kill"] = round(rng.uniform(0.05, 0.4), 3), rng.random() < 0.4
     elif name == "clock":
         event["offset"] = rng.choice(("-3d", "-1h", "-5s", "+5s", "+1h", "+3d", "-9y"))
         event["seconds"] = round(rng.uniform(0.1, 0.4), 3)

@@ -199,6 +199,11 @@ class Sensor:
         if self._writer is not None:
             self._writer.transport.abort()
 
+    def hang_up(self) -> None:
+        """Lose the connection."""
+        if self._writer is not None:
+            self._writer.transport.abort()
+
     def _connected(self) -> bool:
         return self._writer is not None and self._reading is not None and not self._reading.done()
 
