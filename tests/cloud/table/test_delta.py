@@ -9,7 +9,10 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import unquote
 
@@ -71,6 +74,55 @@ def rows(place: Path) -> dict[Any, Any]:
            for row in found}  # fmt: skip
     assert len(out) == len(found), "two rows of one window"
     return out
+
+
+@dataclass
+class Noting:
+    """A session whose Delta table has these commits, the newest first."""
+
+    notes: list[dict[str, Any] | str]
+
+    def sql(self, statement: str) -> Noting:
+        """The history."""
+        assert statement == "DESCRIBE HISTORY delta.`out`"
+        return self
+
+    def where(self, *_: Any) -> Noting:
+        """All have a note."""
+        return self
+
+    orderBy = select = where  # noqa: N815 - Spark's name
+
+    def toLocalIterator(self) -> Iterator[tuple[str]]:  # noqa: N802 - Spark's name
+        """Their notes."""
+        return ((one if isinstance(one, str) else json.dumps({"sluicegate": one}),) for one in self.notes)
+
+
+def test_a_table_made_anew_at_the_same_place_has_published_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its versions have the numbers of the old one's: the identity tells them apart, where it was noted."""
+    monkeypatch.setattr(delta, "sf", SimpleNamespace(desc=str))
+    rng = random.Random(3)
+    documents = documents_of(random_fleet(rng, CUT, 1, 20, ordinary=True), "s", rng, lost=0.0)
+    made = []
+    for _ in range(2):
+        store, version = store_at(tmp_path / "table", definition_of(CUT, ("count",)))
+        made.append(take_in(store, version, table_of(documents)))
+        shutil.rmtree(store.root)
+    old, new = made
+    assert (old.number, new.number) == (1, 1)
+    note = {"place": str(store.root), "version": 1}
+    told = {of.identity: note | {"identity": of.identity} for of in made}
+    for notes, wanted in (
+        ([told[old.identity]], None),
+        ([told[new.identity], told[old.identity]], 1),
+        (["not ours", told[new.identity]], 1),
+        ([note], 1),
+        ([], None),
+    ):
+        session: Any = Noting(notes)
+        assert delta._since(session, store, new, "delta.`out`") == wanted
 
 
 @pytest.mark.spark
