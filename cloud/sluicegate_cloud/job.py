@@ -17,7 +17,7 @@ from sluicegate_cloud import alarms, metrics, quality, shares, sinks
 from sluicegate_cloud.dedupe import PROBLEMS, catalogue
 from sluicegate_cloud.errors import SourceError, SparkError
 from sluicegate_cloud.extras.asked import Asked, sorted_out
-from sluicegate_cloud.extras.long import MOST_WINDOWS, long_buckets
+from sluicegate_cloud.extras.long import MOST_WINDOWS, NONE, long_buckets
 from sluicegate_cloud.extras.windows import carried_windows, columns_of
 from sluicegate_cloud.feed.access import require_access, why_empty
 from sluicegate_cloud.feed.gateway import Gateway
@@ -26,6 +26,7 @@ from sluicegate_cloud.fleet.wire import MOST
 from sluicegate_cloud.grid import Grid
 from sluicegate_cloud.names import AGGREGATES
 from sluicegate_cloud.progress import step
+from sluicegate_cloud.schema import USED
 from sluicegate_cloud.session import QUICK, spark_session
 from sluicegate_cloud.sources import check_keep, list_sources, read_documents, require_no_problems
 from sluicegate_cloud.windows import windows_of_documents
@@ -115,7 +116,7 @@ def _merged(
     with step("reading documents", spark):
         tallied = quality.tally(documents)
         grid = Grid(slide_us, window_us // slide_us, origin_us)
-        aside = sparse.set_aside(documents, tallied, grid)
+        aside = sparse.set_aside(documents, tallied, grid) | _without_folder(tallied)
         if aside:
             documents = sparse.without(documents, aside)
             tallied = quality.tally(documents)
@@ -132,7 +133,7 @@ def _merged(
         raise SourceError(f"no document is of {', '.join(streams)}; there are: {', '.join(sorted(held))}")
     with step("merging windows", spark):
         asked = documents if "*" in streams else documents.where(sf.col("stream").isin(*streams))
-        long = long_buckets(asked, grid) if carried else {}
+        long = long_buckets(asked, grid) if carried else NONE
         if carried:
             told = carried_windows(documents, grid, carried, streams, long)
             sinks.write_windows(
@@ -145,10 +146,16 @@ def _merged(
     times = {"window_us": window_us, "slide_us": slide_us, "origin_us": origin_us}
     summary = {"format": 1, **times, **_summary(tallied, counts, out, aggregates, carried, aside), "problems": named}
     if carried:
-        too_long = sum(map(len, long.values()))
-        summary["extras"] = {"passed_over": _passed_over(documents), "too_long": too_long}
+        summary["extras"] = {"passed_over": _passed_over(documents), "too_long": long.buckets}
     sinks.write_summary(summary, out)
     return summary
+
+
+def _without_folder(tallied: Sequence[dict[str, Any]]) -> sparse.Aside:
+    """Streams of which no file can be made."""
+    why = "no folder can have the name of its stream: it is too long; a table (--table) takes it"
+    names = {(row["device"], row["stream"]) for row in tallied if row["fate"] == USED}
+    return {of: why for of in names if not sinks.has_folder(of[1])}
 
 
 def _beside(windows: DataFrame, told: DataFrame, carried: Sequence[Asked]) -> DataFrame:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
 import uuid
 from collections.abc import Callable, Iterable, Iterator
@@ -28,6 +29,10 @@ WINDOWS, SUMMARY = "windows", "summary.json"
 _NEW = ".windows-new"
 #: Rows of a row group, about 25 MB before they are packed.
 _GROUP = 1 << 17
+#: Rows of all streams that a task holds.
+_HELD = 8 * _GROUP
+#: Bytes that a folder's name may have.
+_LONGEST = 255
 #: What Spark escapes in the name of a folder, with the control characters.
 _SPECIAL = frozenset("\"#%'*/:=?\\\x7f{[]^")
 Pass = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -56,17 +61,31 @@ class Sink:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Rows of `windows.window_columns`, the streams of a device one after the other."""
-        writers: dict[str, _Writer] = {}
+        writers, names, most = dict[str, _Writer](), list[str](), _most_open()
         try:
             for batch in batches:
                 for stream, rows in _by_stream(batch):
-                    if stream not in writers:
-                        writers[stream] = _Writer.begun(Path(self.folder), stream, rows.schema)
-                    writers[stream].write(rows)
+                    writer = writers.pop(stream, None)
+                    if writer is None:
+                        if len(writers) >= most:  # the one that had no rows for longest; its stream may get another
+                            writers.pop(next(iter(writers))).close()
+                        writer = _Writer.begun(Path(self.folder), stream, rows.schema)
+                        names.append(writer.name)
+                    writers[stream] = writer
+                    writer.write(rows)
+                if sum(writer.rows for writer in writers.values()) >= _HELD:
+                    for writer in writers.values():
+                        writer.flush()
         finally:
             for writer in writers.values():
                 writer.close()
-        yield pa.RecordBatch.from_pydict({"name": pa.array([writer.name for writer in writers.values()], pa.string())})
+        yield pa.RecordBatch.from_pydict({"name": pa.array(names, pa.string())})
+
+
+def _most_open() -> int:
+    """How many files a task may have open: a device may have more streams than a process has descriptors."""
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return 1 << 16 if soft == resource.RLIM_INFINITY else max(soft // 2, 1)
 
 
 @dataclass
@@ -76,6 +95,7 @@ class _Writer:
     name: str
     file: pq.ParquetWriter
     held: list[pa.RecordBatch] = field(default_factory=list)
+    rows: int = 0
 
     @classmethod
     def begun(cls, folder: Path, stream: str, schema: pa.Schema) -> _Writer:
@@ -93,18 +113,20 @@ class _Writer:
     def write(self, rows: pa.RecordBatch) -> None:
         """Take rows."""
         self.held.append(rows)
-        if sum(held.num_rows for held in self.held) >= _GROUP:
-            self._flush()
+        self.rows += rows.num_rows
+        if self.rows >= _GROUP:
+            self.flush()
 
     def close(self) -> None:
         """Nothing more comes."""
-        self._flush()
+        self.flush()
         self.file.close()
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Write what is held."""
         if self.held:
             self.file.write_table(pa.Table.from_batches(self.held), row_group_size=_GROUP)
-            self.held = []
+            self.held, self.rows = [], 0
 
 
 def into(windows: Pass, sink: Sink | None) -> Pass:
@@ -135,6 +157,11 @@ def _escaped(name: str) -> str:
     if not name:
         return "__HIVE_DEFAULT_PARTITION__"
     return "".join(f"%{ord(c):02X}" if c in _SPECIAL or ord(c) < 32 else c for c in name)
+
+
+def has_folder(stream: str) -> bool:
+    """Whether a folder may have the name of a stream's: characters that are escaped take three bytes."""
+    return len(f"stream={_escaped(stream)}".encode()) <= _LONGEST
 
 
 def new_windows(out: Path) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,34 @@ def test_rows_of_any_stream_come_back_in_order(tmp_path: Path) -> None:
     for file in (tmp_path / sinks.WINDOWS).rglob("*.parquet"):
         table = pq.ParquetFile(file).read()
         assert table.equals(table.sort_by(by[1:]))
+
+
+def test_more_streams_than_a_process_may_have_files_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of any device, one after the other and mixed; what is held for all of them together is bounded too."""
+    monkeypatch.setattr(sinks, "_HELD", 50)
+    sink, wanted = sinks.Sink(str(sinks.new_windows(tmp_path))), []
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (128, before[1]))
+    try:
+        for device in ("a", "b"):
+            wanted += [{"device": device, "stream": f"s{at}", "window_start": at, "count": 1} for at in range(200)]
+        told_of = [name for one in sink(pa.Table.from_pylist(wanted).to_batches(7)) for name in one["name"].to_pylist()]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    sinks.replace_windows(told_of, tmp_path)
+    found = sinks.read_windows(tmp_path).select(["device", "stream", "window_start", "count"]).to_pylist()
+    assert sorted(map(str, found)) == sorted(map(str, wanted))
+
+
+@pytest.mark.parametrize("name", ["x" * 248, "x" * 249, "*" * 82, "*" * 83, "∑" * 82, "∑" * 83, "a/" * 62, "a/" * 63])
+def test_a_name_has_a_folder_or_it_is_known_that_it_has_none(name: str, tmp_path: Path) -> None:
+    """The file system decides."""
+    try:
+        sinks._Writer.begun(tmp_path, name, pa.schema([("count", pa.int64())])).close()
+        made = True
+    except SinkError:
+        made = False
+    assert sinks.has_folder(name) is made
 
 
 def test_only_what_was_told_of_counts(tmp_path: Path) -> None:

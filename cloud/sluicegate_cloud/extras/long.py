@@ -6,7 +6,9 @@ in these neither its device nor all devices together have an answer.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -14,26 +16,25 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from sluicegate_cloud.documents import bucket_rows
-from sluicegate_cloud.errors import SourceError
 from sluicegate_cloud.grid import Grid
 from sluicegate_cloud.schema import USED
+from sluicegate_cloud.table.ranges import Ranges, merged
 
-#: Windows that one bucket may touch, and buckets that may touch more.
-MOST_WINDOWS, MOST = 100_000, 1_000
+#: Windows that one bucket may touch, and stretches of a device's stream that are told apart where buckets touch more.
+MOST_WINDOWS, MOST = 100_000, 100
 _FIELDS = ("device", "stream", "t_first", "t_last")
-_TYPES = "device string, stream string, t_first bigint, t_last bigint"
+_TYPES = "device string, stream string, t_first bigint, t_last bigint, buckets bigint"
 
 
-class Long(NamedTuple):
-    """A bucket's device, and its first and last time in µs."""
+class Longs(NamedTuple):
+    """How many such `buckets` there are; by stream and device (None: of any) between which µs, both ends included."""
 
-    device: str
-    t_first: int
-    t_last: int
+    buckets: int
+    where: Mapping[str, Mapping[str | None, Ranges]]
 
 
-#: By stream.
-Longs = Mapping[str, Sequence[Long]]
+#: There is none.
+NONE = Longs(0, {})
 
 
 def is_long(t_first: int, t_last: int, grid: Grid) -> bool:
@@ -43,16 +44,21 @@ def is_long(t_first: int, t_last: int, grid: Grid) -> bool:
 
 
 def long_buckets(documents: DataFrame, grid: Grid) -> Longs:
-    """Those of the documents in use. Raises SourceError for more than MOST."""
+    """Those of the documents in use.
+
+    Where a device's stream has them in more than MOST stretches the last one goes on to the end of the latest, so that
+    no device can make the list long.
+    """
     least = (MOST_WINDOWS - grid.width) * grid.slide_us  # of documents that may have any
     some = documents.where((sf.col("fate") == USED) & (sf.col("t_last") - sf.col("t_first") >= least))
-    found = some.mapInArrow(_told(grid), _TYPES).limit(MOST + 1).collect()
-    if len(found) > MOST:
-        raise SourceError(f"over {MOST:,} buckets touch over {MOST_WINDOWS:,} windows each: take a longer slide")
-    out: dict[str, list[Long]] = {}
-    for row in found:
-        out.setdefault(row["stream"], []).append(Long(row["device"], row["t_first"], row["t_last"]))
-    return out
+    found = some.mapInArrow(_told(grid), _TYPES).repartition("device", "stream")
+    rows = found.sortWithinPartitions("device", "stream", "t_first").mapInArrow(_joined, _TYPES).collect()
+    where: dict[str, dict[str | None, Ranges]] = {}
+    for row in rows:
+        where.setdefault(row["stream"], {}).setdefault(row["device"], []).append((row["t_first"], row["t_last"]))
+    for devices in where.values():
+        devices |= {None: merged((one for ranges in devices.values() for one in ranges), near=0)}
+    return Longs(sum(row["buckets"] for row in rows), where)
 
 
 def _told(grid: Grid) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -62,11 +68,29 @@ def _told(grid: Grid) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Record
                 rows = bucket_rows(batch).select(_FIELDS)
                 times = zip(rows["t_first"].to_pylist(), rows["t_last"].to_pylist(), strict=True)
                 long = [is_long(since, until, grid) for since, until in times]
-                yield rows.filter(pa.array(long))
+                one = pa.array([1] * rows.num_rows, pa.int64())
+                yield rows.append_column("buckets", one).filter(pa.array(long))
 
     return told
 
 
-def touches(some: Sequence[Long], device: str | None, start: int, end: int) -> bool:
+def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Buckets, by stream and time → the stretches of each stream."""
+    rows = (row for batch in batches for row in batch.to_pylist())
+    for (device, stream), mine in groupby(rows, key=lambda row: (row["device"], row["stream"])):
+        out: list[dict[str, int]] = []
+        for row in mine:
+            if out and (row["t_first"] <= out[-1]["t_last"] or len(out) == MOST):
+                out[-1]["t_last"] = max(out[-1]["t_last"], row["t_last"])
+                out[-1]["buckets"] += 1
+            else:
+                out.append({name: row[name] for name in ("t_first", "t_last", "buckets")})
+        head = {"device": device, "stream": stream}
+        yield pa.RecordBatch.from_pylist([head | one for one in out])
+
+
+def touches(some: Mapping[str | None, Sequence[tuple[int, int]]], device: str | None, start: int, end: int) -> bool:
     """Whether any of them, of this device (None: of any), may have a reading in [start, end)."""
-    return any(device in (None, one.device) and one.t_first < end and one.t_last >= start for one in some)
+    ranges = some.get(device, ())
+    at = bisect_left(ranges, start, key=lambda one: one[1])
+    return at < len(ranges) and ranges[at][0] < end

@@ -10,7 +10,7 @@ from __future__ import annotations
 import pickle
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from typing import Any
 
 import pyarrow as pa
@@ -26,6 +26,7 @@ from sluicegate_cloud.extras.piece import Piece, Share, added, in_order, merged,
 from sluicegate_cloud.extras.placed import FIELDS, PLACED, Record
 from sluicegate_cloud.grid import Grid
 from sluicegate_cloud.schema import USED, ddl
+from sluicegate_cloud.table.ranges import merged as merged_ranges
 
 _HEAD = {"device": "string", "stream": "string", "window_start": "bigint", "window_end": "bigint"}
 _ROWS = {"device": "string", "stream": "string", "incarnation": "string", "key": "string", "first": "bigint",
@@ -151,7 +152,7 @@ def _piece(row: Mapping[str, Any]) -> Piece:
 
 def _row(device: str | None, stream: str, share: Share, asked: Sequence[Asked], long: Longs) -> dict[str, Any]:
     head = {"device": device, "stream": stream, "window_start": share.start, "window_end": share.end}
-    if touches(long.get(stream, ()), device, share.start, share.end):
+    if touches(long.where.get(stream, {}), device, share.start, share.end):
         return head | dict.fromkeys(columns_of(asked))
     for place, each in enumerate(asked):
         head |= answer(share, place, each)
@@ -167,12 +168,12 @@ def shares(pieces: Sequence[Piece], grid: Grid, asked: Sequence[Asked]) -> Itera
     pieces = [piece for piece in pieces if not is_long(piece.t_first, piece.t_last, grid)]
     if any(each.kind == "time_weighted_mean" for each in asked):
         pieces = in_order(pieces)
-    kept, touched = _framed(pieces, grid, asked), set[int]()
-    for piece in kept:
-        first, last = (_frame(time, grid) for time in (piece.t_first, piece.t_last))
-        touched.update(range(first - grid.width + 1, last + 1))
+    kept = _framed(pieces, grid, asked)
+    touched = merged_ranges(
+        (_frame(piece.t_first, grid) - grid.width + 1, _frame(piece.t_last, grid)) for piece in kept
+    )
     open_, at = list[Piece](), 0
-    for window in sorted(touched):
+    for window in chain.from_iterable(range(first, last + 1) for first, last in touched):
         start = grid.origin_us + window * grid.slide_us
         end = start + grid.width * grid.slide_us
         while at < len(kept) and kept[at].t_first < end:

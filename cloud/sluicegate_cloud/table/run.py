@@ -256,12 +256,12 @@ def _cells_of_spans(
 ) -> set[str]:
     """The cells in which a device's span may add to windows that are answered one by one."""
     out: set[str] = set()
-    marks = whole.marks_of(indexes)
+    near = {stream: whole.near(of, definition) for stream, of in whole.marks_of(indexes).items()}
     for index in indexes:
         table = store.read(index["spans"], ["stream", "frame", "windows"]) if index["spans"] else None
         for row in table.to_pylist() if table is not None else ():
             last = row["frame"] + row["windows"] - 1
-            for low, high in _pairs(marks.get(row["stream"], np.zeros(0, np.int64)), definition):
+            for low, high in whole.meeting(near, row["stream"], row["frame"], last):
                 for a, b in of_all.get(row["stream"], []):
                     since, until = max(low, row["frame"], a), min(high, last, b)
                     if since <= until:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -102,6 +103,14 @@ def near(marks: Ints, definition: Definition) -> tuple[Ints, Ints]:
     )
 
 
+def meeting(runs: Mapping[str, tuple[Ints, Ints]], stream: str, first: int, last: int) -> Iterator[tuple[int, int]]:
+    """Those of a stream's `runs` (`near`) that have a window of `first` … `last`: a device may have any number."""
+    if stream in runs:
+        begins, ends = runs[stream]
+        some = slice(int(np.searchsorted(ends, first)), int(np.searchsorted(begins, last, side="right")))
+        yield from zip(begins[some].tolist(), ends[some].tolist(), strict=True)
+
+
 def _gaps(axis: Axis, marks: Ints, definition: Definition) -> tuple[Ints, Ints, Ints]:
     """The parts of spans in which no device is near: (span, first frame, windows)."""
     if marks.size == 0:
@@ -119,6 +128,7 @@ def _of_spans(
 ) -> list[pa.Table]:
     """What devices' spans may add to the windows of a cell that are answered one by one: rows as of `shares`."""
     low, high = frames_of(number, definition)
+    runs = {stream: near(of, definition) for stream, of in marks.items()}
     out = []
     for name in (index["spans"] for index in indexes if index["spans"]):
         table = store.read(name)
@@ -128,9 +138,9 @@ def _of_spans(
         for at in range(table.num_rows):
             row = table.slice(at, 1)
             first, count = row["frame"][0].as_py(), row["windows"][0].as_py()
-            begins, ends = near(marks.get(row["stream"][0].as_py(), np.zeros(0, np.int64)), definition)
-            since, until = np.maximum(begins, max(low, first)), np.minimum(ends, min(high, first + count - 1))
-            frames = expand_ranges(since, until)[1]
+            since, until = max(low, first), min(high, first + count - 1)
+            pairs = np.array([*meeting(runs, row["stream"][0].as_py(), since, until)], np.int64).reshape(-1, 2)
+            frames = expand_ranges(np.maximum(pairs[:, 0], since), np.minimum(pairs[:, 1], until))[1]
             for of in row["groups"][0].as_py() if frames.size else ():
                 repeated = row.select(kept).take(pa.array(np.zeros(frames.size, np.int64)))
                 columns = {name: repeated[name] for name in kept}

@@ -17,6 +17,8 @@ from sluicegate_cloud.fleet.sparse import joined
 
 #: A reading in every fifth of 196 frames has 197 windows of two minutes, 157 more than its 40 buckets.
 BEYOND = 157
+#: The name of a stream that takes more bytes as a folder's than any may have.
+STARS = "*" * 90
 
 
 @pytest.mark.parametrize(
@@ -62,20 +64,24 @@ def test_one_device_of_too_many_windows_stops_nobody(
         write(folder, "dense", 1, 100)
         write(folder, "sparse", 1, 20, "other")
     write(tmp_path / "all", "sparse", 5, 40)
+    write(tmp_path / "all", "named", 1, 5, STARS)
     monkeypatch.setattr(grid, "MAX_WINDOWS", BEYOND + 1)
     rows, summary = merged(tmp_path / "all", tmp_path / "in", *carried)
     assert sum((row["device"], row["stream"]) == ("sparse", "s") for row in rows) == 197
-    assert (summary["alarms_in_all"], summary["documents"]["refused"]) == (0, 0)
+    assert (summary["alarms_in_all"], summary["documents"]["refused"]) == (1, 1)
     others, _ = merged(tmp_path / "others", tmp_path / "alone", *carried)
     monkeypatch.setattr(grid, "MAX_WINDOWS", BEYOND - 1)
     rows, summary = merged(tmp_path / "all", tmp_path / "out", *carried)
     assert rows == others
-    assert (summary["documents"]["refused"], summary["documents"]["used"]) == (8, 24)
+    assert (summary["documents"]["refused"], summary["documents"]["used"]) == (9, 24)
     assert [(alarm["kind"], alarm["device"], alarm["stream"]) for alarm in summary["alarms"]] == [
-        ("set_aside", "sparse", "s")
+        ("set_aside", "named", STARS),
+        ("set_aside", "sparse", "s"),
     ]
-    assert summary["alarms"][0]["readings"] == 40
-    assert "197 windows of 40 buckets" in summary["problems"][0]["reason"]
+    assert [alarm["readings"] for alarm in summary["alarms"]] == [5, 40]
+    reasons = {row["device"]: row["reason"] for row in summary["problems"]}
+    assert "197 windows of 40 buckets" in reasons["sparse"]
+    assert "no folder can have the name" in reasons["named"]
     assert {row["device"]: row["readings"] for row in summary["devices"]} == {"dense": 100, "sparse": 20}
     if not carried:
         with pytest.raises(StrictError, match="choose a longer slide"):
