@@ -11,19 +11,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from sluicegate_cloud.documents import bucket_rows
+from sluicegate_cloud.fleet.sparse import joined
 from sluicegate_cloud.grid import Grid
 from sluicegate_cloud.schema import USED
-from sluicegate_cloud.table.ranges import Ranges, merged
 
 #: Windows that one bucket may touch, and stretches of a device's stream that are told apart where buckets touch more.
 MOST_WINDOWS, MOST = 100_000, 100
 _FIELDS = ("device", "stream", "t_first", "t_last")
 _TYPES = "device string, stream string, t_first bigint, t_last bigint, buckets bigint"
+
+
+Ranges = list[tuple[int, int]]
 
 
 class Longs(NamedTuple):
@@ -57,7 +61,8 @@ def long_buckets(documents: DataFrame, grid: Grid) -> Longs:
     for row in rows:
         where.setdefault(row["stream"], {}).setdefault(row["device"], []).append((row["t_first"], row["t_last"]))
     for devices in where.values():
-        devices |= {None: merged((one for ranges in devices.values() for one in ranges), near=0)}
+        first, last = np.array([one for ranges in devices.values() for one in ranges], np.int64).T
+        devices[None] = [*zip(*(of.tolist() for of in joined(first, last, -1)), strict=True)]
     return Longs(sum(row["buckets"] for row in rows), where)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby, islice
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
@@ -24,9 +25,9 @@ from sluicegate_cloud.extras.asked import Asked
 from sluicegate_cloud.extras.long import Longs, is_long, touches
 from sluicegate_cloud.extras.piece import Piece, Share, added, in_order, merged, share_of
 from sluicegate_cloud.extras.placed import FIELDS, PLACED, Record
+from sluicegate_cloud.fleet.sparse import joined
 from sluicegate_cloud.grid import Grid
 from sluicegate_cloud.schema import USED, ddl
-from sluicegate_cloud.table.ranges import merged as merged_ranges
 
 _HEAD = {"device": "string", "stream": "string", "window_start": "bigint", "window_end": "bigint"}
 _ROWS = {"device": "string", "stream": "string", "incarnation": "string", "key": "string", "first": "bigint",
@@ -169,11 +170,13 @@ def shares(pieces: Sequence[Piece], grid: Grid, asked: Sequence[Asked]) -> Itera
     if any(each.kind == "time_weighted_mean" for each in asked):
         pieces = in_order(pieces)
     kept = _framed(pieces, grid, asked)
-    touched = merged_ranges(
-        (_frame(piece.t_first, grid) - grid.width + 1, _frame(piece.t_last, grid)) for piece in kept
-    )
+    frames = np.array([(_frame(piece.t_first, grid), _frame(piece.t_last, grid)) for piece in kept], np.int64)
+    first, last = frames.reshape(-1, 2).T
+    runs = joined(first - (grid.width - 1), last, 0)
     open_, at = list[Piece](), 0
-    for window in chain.from_iterable(range(first, last + 1) for first, last in touched):
+    for window in chain.from_iterable(
+        range(low, high + 1) for low, high in zip(*(of.tolist() for of in runs), strict=True)
+    ):
         start = grid.origin_us + window * grid.slide_us
         end = start + grid.width * grid.slide_us
         while at < len(kept) and kept[at].t_first < end:
