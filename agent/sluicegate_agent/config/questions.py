@@ -30,6 +30,19 @@ def build_arguments(config: WindowConfig) -> dict[str, Any]:
     return dict(config.__dict__["arguments"])
 
 
+def build_window(config: WindowConfig) -> sg.Window:
+    """A window of the configuration, which is checked and laid out once for all streams. Raises ConfigurationError."""
+    return configured_window(config).anew()
+
+
+def configured_window(config: WindowConfig) -> sg.Window:
+    """The one whose configuration those of all streams share; it takes nothing."""
+    if "window" not in config.__dict__:
+        config.__dict__["window"] = sg.Window(**build_arguments(config))
+    found: sg.Window = config.__dict__["window"]
+    return found
+
+
 def _arguments(config: WindowConfig) -> dict[str, Any]:
     # What evicts up to an extreme can answer nothing else: what left may have counted.
     names = config.aggregates if config.policy.up_to else dict.fromkeys((*config.aggregates, COUNT))

@@ -18,7 +18,7 @@ import sluicegate as sg
 from sluicegate.errors import InputError, SnapshotError
 from sluicegate.format.pairs import Pair, PairColumn
 from sluicegate_agent.checksums import checksum, is_sound
-from sluicegate_agent.config.questions import COUNT, build_arguments
+from sluicegate_agent.config.questions import COUNT, build_window, configured_window
 from sluicegate_agent.state import leaf_runs
 from sluicegate_agent.state.asleep import AWAY, Asleep, asleep
 from sluicegate_agent.state.shared import Shorter, make_row
@@ -82,7 +82,7 @@ class StoredWindow:
         self._took_at = monotonic()
         kept = None
         if numbers is not None:
-            self.number, self._window = next(numbers), sg.Window(**build_arguments(config))
+            self.number, self._window = next(numbers), build_window(config)
             self.is_new = self.changed = True
         else:
             kept = self._restored(connection, stream, config)
@@ -142,7 +142,7 @@ class StoredWindow:
         try:
             _require_sound(number, config.definition, state, crc, leaf_rows)
             leaves = [*leaf_runs.read(connection, number), *(row[:3] for row in leaf_rows)]
-            return number, sg.Window.rebuild(**build_arguments(config), state=state, leaves=leaves)
+            return number, configured_window(config).rebuilt(state, leaves)
         except SnapshotError as error:
             log.warning("window %s begins anew: what is kept of it cannot be used (%s)", config.name, error)
             # Only this answer is lost: the readings themselves are in the outbox or already sent.
@@ -150,7 +150,7 @@ class StoredWindow:
             return None
 
     def _begun(self, connection: sqlite3.Connection, stream: int, config: WindowConfig) -> tuple[int, sg.Window]:
-        window = sg.Window(**build_arguments(config))
+        window = build_window(config)
         asked = "stream = ? AND name = ?"
         had = connection.execute(f"SELECT 1 FROM window WHERE {asked}", (stream, config.name)).fetchone()  # noqa: S608
         self.begun_anew |= had is not None

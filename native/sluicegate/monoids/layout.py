@@ -152,6 +152,7 @@ class Layout:
     width: int
     format: struct.Struct  # native byte order; stored bytes are swapped where the machine is big-endian
     slots: dict[Wanted, int] = field(compare=False, repr=False)
+    objects: bool = field(init=False, compare=False, repr=False)  # of Python: only the readable engines keep them
 
     def slot(self, op: Op, dimension: int = 0, options: tuple[Any, ...] = ()) -> int:
         """The first slot of a component, −1 where the partial lacks it."""
@@ -192,10 +193,8 @@ class Layout:
         named = zip(self.names, self.monoids, columns, strict=True)
         return {name: column for name, monoid, column in named if monoid.kind not in COLUMNLESS}
 
-    @property
-    def objects(self) -> bool:
-        """Whether partials hold Python objects, so that only the readable engines keep them."""
-        return any(component.op == Op.OBJECT for component in self.components)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "objects", any(component.op == Op.OBJECT for component in self.components))
 
     def keeps_object(self, monoid: Monoid) -> bool:
         """Whether an aggregate's partials are Python objects."""

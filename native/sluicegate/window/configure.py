@@ -36,6 +36,11 @@ from sluicegate.window.durability import Durability
 from sluicegate.window.readings import reader
 from sluicegate.window.rebuilding import Row
 
+#: What of a window its configuration alone says.
+_CONFIGURED = (
+    *("_policy", "_histograms", "_limit", "_bucketed", "_withheld", "_layout", "_engine", "_owned", "_reader"),
+    *("_center", "_core_class"),
+)
 Centers = float | Mapping[str, float] | Sequence[float]
 
 
@@ -110,19 +115,40 @@ class Window(Durability):
 
     def state(self) -> bytes:
         """All but the closed leaves: small and bounded, whatever the window holds."""
-        try:
-            object.__getattribute__(self, "_core")
-        except AttributeError:  # a silent window stays one
-            found = super().state()
+        is_silent, found = self._is_silent, super().state()
+        if is_silent:  # it stays so
             del self._core
             self._serves = self._takes_flat = False
-            return found
-        return super().state()
+        return found
+
+    @property
+    def _is_silent(self) -> bool:
+        try:
+            object.__getattribute__(self, "_core")
+        except AttributeError:
+            return True
+        return False
 
     @property
     def _may_wait(self) -> bool:
         """Whether the configuration has been checked whole without the core."""
         return isinstance(self._policy, Count | Time) and not self._histograms.chained and not self._layout.objects
+
+    def anew(self) -> Self:
+        """A window of the same configuration that has taken nothing: thousands share what was checked and laid out.
+
+        Raises ConfigurationError for a window in a store.
+        """
+        if not self._is_silent and hasattr(self._core, "flush"):
+            raise ConfigurationError("anew: the window is in a store; open another one in a store of its own")
+        window = type(self).__new__(type(self))
+        for name in _CONFIGURED:
+            setattr(window, name, getattr(self, name))
+        window._serves = window._takes_flat = False
+        if not window._may_wait:
+            window._core = window._made(window._engine, _up_to(window._policy, window._layout), window._staging(None))
+            window._bind()
+        return window
 
     def _made(self, engine: str, up_to: int, staging: tuple[int, list[Guard]] | None) -> Core:
         kind, value, hop = _rule(self._policy)
@@ -186,7 +212,14 @@ class Window(Durability):
         Rows of lower levels are combined as the level evictions did; rows of leaves that have left are ignored. Raises
         SnapshotError where a leaf is missing or bytes are damaged, ForeignSnapshotError for another configuration.
         """
-        window = cls(aggregates, policy=policy, engine=engine, histograms=histograms, center=center)
+        return cls(aggregates, policy=policy, engine=engine, histograms=histograms, center=center).rebuilt(
+            state, leaves
+        )
+
+    def rebuilt(self, state: bytes, leaves: Iterable[Row]) -> Self:
+        """`rebuild` for the configuration of this window, which stays as it is: it is checked and laid out once."""
+        self._owner()
+        window = self.anew()
         version, payload = snapshot.unseal(snapshot.STATE, window._owner(), state)
         saved, after = snapshot.unpack_state(version, payload, window._layout.width, window._limit)
         if len(after):

@@ -80,10 +80,55 @@ def test_a_kill_at_any_moment_changes_nothing(seed: int) -> None:
             rebuilt.insert(value, time)
         if rng.random() < 0.1:
             rows.commit(window, rng)
-            rebuilt = sg.Window.rebuild(ALL, state=rows.state, leaves=rows.shuffled(rng), **chosen)
+            held = rows.state, rows.shuffled(rng)
+            ways = [
+                lambda state, leaves: sg.Window.rebuild(ALL, state=state, leaves=leaves, **chosen),
+                window.rebuilt,
+                sg.Window(ALL, **chosen).rebuilt,
+            ]
+            rebuilt = rng.choice(ways)(*held)
             same(window, rebuilt)
     if rebuilt is not None:
         same(window, rebuilt)
+
+
+WAYS: dict[str, dict[str, Any]] = {
+    "count": {"policy": sg.policies.count(50), "histograms": [sg.Constrained(6)]},
+    "time": {"policy": sg.policies.time(90)},
+    "pairs": {"policy": sg.policies.time(90), "histograms": [sg.SumLike(0.05), sg.Constrained(8, merge="pairs")]},
+    "custom": {"policy": lambda total, old: total["count"] - old["count"] >= 20},
+    "centered": {"policy": sg.policies.count(50), "histograms": [sg.Constrained(6)], "center": 20.0},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@both
+def test_anew_is_as_made_from_its_configuration(way: str) -> None:
+    """Whatever the first one took and was limited to, which stays as it is; and a silent one makes silent ones."""
+    aggregates = {"mean": sg.mean(), "max": sg.max(), "count": sg.count()}
+    made, first = (sg.Window(aggregates, **WAYS[way]) for _ in range(2))
+    first.anew().insert(7.0, 3)
+    same(made, first)
+    rng = random.Random(1)
+    for value, time in readings(rng, SHAPES[0], CLOCKS[0], 200):
+        first.insert(value, time)
+    if first.limit:
+        first.limit_to(4)
+    before, second = first.state(), first.anew()
+    same(made, second)
+    assert second.limit == made.limit
+    for value, time in readings(rng, SHAPES[0], CLOCKS[0], 200):
+        made.insert(value, time)
+        second.insert(value, time)
+    same(made, second)
+    assert first.state() == before
+
+
+def test_a_window_in_a_store_makes_none_beside_it() -> None:
+    """Two windows would write the same pages."""
+    window = sg.Window(sg.mean(), policy=sg.policies.count(9), store=sg.stores.Memory())
+    with pytest.raises(errors.ConfigurationError, match="in a store"):
+        window.anew()
 
 
 @both
