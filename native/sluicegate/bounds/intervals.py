@@ -12,7 +12,7 @@ from typing import Any
 
 from sluicegate.bounds import least_squares, sums
 from sluicegate.bounds.sketches import of_distinct
-from sluicegate.monoids import ROUNDED, Monoid
+from sluicegate.monoids import CERTAIN, ROUNDED, Monoid
 from sluicegate.monoids.layout import Layout
 from sluicegate.monoids.monoid import PAIRED
 from sluicegate.records import Bounded
@@ -56,8 +56,10 @@ def _exactly(layout: Layout, i: int, value: Any, column: Columns, readings: int)
     if monoid.kind in ("slope", "intercept", *PAIRED):
         first = layout.exact_slots(monoid)[0] + 1
         return least_squares.exactly(monoid, column(first), column(first + (1 if monoid.kind in PAIRED else 2)), value)
-    if monoid.kind not in ROUNDED or value is None:
+    if monoid.kind in CERTAIN or value is None:
         return Bounded(value, value, value, True)
+    if monoid.kind not in ROUNDED:  # a kind that nobody has thought of here
+        return Bounded(value, None, None, False)
     slots = layout.exact_slots(monoid)
     if monoid.kind == "range":
         low, high = difference(max(column(slots[1])), min(column(slots[0])))

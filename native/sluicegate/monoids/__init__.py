@@ -18,7 +18,7 @@ from sluicegate.monoids.fixed import (
     time_weighted_mean,
     top_k,
 )
-from sluicegate.monoids.monoid import KINDS, OBJECTS, PLAIN_KINDS, ROUNDED, Monoid
+from sluicegate.monoids.monoid import CERTAIN, KINDS, OBJECTS, PLAIN_KINDS, ROUNDED, Monoid
 from sluicegate.monoids.objects import collect, custom, quantiles
 from sluicegate.monoids.simple import (
     argmax,
@@ -39,6 +39,7 @@ from sluicegate.monoids.simple import (
 )
 
 __all__ = [
+    "CERTAIN",
     "KINDS",
     "OBJECTS",
     "PLAIN_KINDS",

@@ -32,6 +32,11 @@ COLUMNLESS = ("histogram", "bloom_filter", "top_k", "collect", "quantiles", "cou
 """Kinds that `insert_many` has no column for: their result is no number."""
 ROUNDED = ("sum", "mean", "variance", "std", "geometric_mean", "range")
 """Kinds whose result rounding makes uncertain, even where every reading is known."""
+CERTAIN = (
+    "count", "min", "max", "argmin", "argmax", "first", "last", "min_count", "max_count", "longest_run", "histogram",
+    "bloom_filter", "top_k", "collect", "count_min",
+)  # fmt: skip
+"""Kinds whose result is certain where every reading is known: nothing is rounded."""
 DIMENSIONLESS = ("count", "frequency")
 """Kinds that read no value."""
 

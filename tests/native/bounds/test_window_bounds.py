@@ -5,14 +5,19 @@ from __future__ import annotations
 import math
 import random
 import zlib
+from array import array
 from collections.abc import Callable
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from exact_windows import ALL, CLOCKS, SHAPES, Exact, readings
 from thorough import WINDOWS
 
 import sluicegate as sg
+from sluicegate.bounds.intervals import exactly
+from sluicegate.monoids import CERTAIN, KINDS, ROUNDED, Monoid
+from sluicegate.monoids.layout import Layout
 
 AT_ONCE = 500
 
@@ -97,3 +102,19 @@ def test_a_slot_of_all_leaves_is_that_of_each(engine: str, by_time: bool) -> Non
     for slot in (-1, window._layout.width, 1 << 20):
         with pytest.raises(IndexError, match="slot"):
             core.slot_of_leaves(slot)
+
+
+def test_an_aggregate_that_no_interval_was_written_for_is_not_told_as_certain() -> None:
+    """It may round: who adds one and forgets its interval makes no false `exact`."""
+    layout = cast(Layout, SimpleNamespace(monoids=(Monoid("sum_of_cubes"),)))
+    (found,) = exactly(layout, [2.5], lambda slot: array("d"), 3)
+    assert found == (2.5, None, None, False)
+
+
+def test_every_kind_is_told_as_certain_or_has_its_interval() -> None:
+    """None of those there are falls through."""
+    assert not {*CERTAIN} & {*ROUNDED}
+    assert {*KINDS} - {*CERTAIN} - {*ROUNDED} == {
+        *("rate", "frequency", "distinct_count", "compiled", "custom", "quantiles"),
+        *("time_weighted_mean", "slope", "intercept", "covariance", "correlation"),
+    }
