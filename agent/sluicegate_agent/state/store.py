@@ -40,7 +40,7 @@ WAL_LIMIT = 2 << 20
 WAL_MORE = 1 << 20
 #: Seconds that a statement waits for another process: an agent that waits takes no readings.
 PATIENCE = 1.0
-_PAGE = 4096
+_PAGE, _PIECE = 4096, 65536
 _CHECKPOINT_EVERY, _CHECKPOINT_PATIENCE_MS = 1.0, 100
 _SIDE_FILES = ("", "-wal", "-shm")
 #: Couchbase Lite's databases: the state's, and the one that the target "couchbase-lite" pushes from.
@@ -420,12 +420,11 @@ def _write_again(path: Path) -> None:
 
     Else commits would follow one that a power cut takes away, and all of them with it.
     """
-    with contextlib.suppress(FileNotFoundError), path.open("r+b") as file:
-        data = file.read()
-        file.seek(0)
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+    with contextlib.suppress(FileNotFoundError), path.open("r+b", buffering=0) as file:
+        handle, at = file.fileno(), 0
+        while piece := os.pread(handle, _PIECE, at):  # a log that a reader held may be larger than memory has room for
+            at += os.pwrite(handle, piece, at)
+        os.fsync(handle)
 
 
 def _sync_file(path: Path) -> None:
