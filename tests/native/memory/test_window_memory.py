@@ -261,10 +261,10 @@ def test_a_window_that_stays_silent_has_no_core() -> None:
     window = sg.Window({"mean": sg.mean()}, **given)
     again = sg.Window.rebuild({"mean": sg.mean()}, state=window.state(), leaves=[], **given)
     for each in (window, again):
-        assert "_core" not in vars(each)
+        assert each._is_silent
         insert = each.insert
         insert(1.0, 5)
-        assert "_core" in vars(each)
+        assert not each._is_silent
         assert each.query() == {"mean": 1.0}
     assert window.state() == again.state()
     moved = sg.Window({"mean": sg.mean()}, **given)
@@ -283,6 +283,7 @@ def test_buckets_take_little_more_than_their_partials() -> None:
         assert window.footprint.bytes <= (1.36 * len(window) + 32) * partial
 
 
+@pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""), reason="the address sanitizer keeps what was freed")
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="of glibc's heap")
 def test_what_many_windows_left_goes_back_to_the_system() -> None:
     """Of what lies between windows that stay, too."""
