@@ -29,7 +29,7 @@ class Broker:
     waiting: list[Message]
     told: list[dict[str, Any]]
     is_there = True
-    is_window_full, retired, subscribed_us = False, (), 0
+    is_window_full, retired, former, subscribed_us = False, (), (), 0
 
     def __init__(self, *_: object) -> None:
         self.connection, self.session_present, self.state = 1, False, "connected"
