@@ -110,7 +110,8 @@ class Bucket(NamedTuple):
 
     def _check(self, packed: bytes) -> None:
         if not is_sound(packed):
-            raise ValueError(f"bucket at ordinal {self.first} of {self.n} readings: its fields contradict each other")
+            said = "its fields contradict each other: it is damaged, or breaks a rule of docs/reference/format.md"
+            raise ValueError(f"bucket at ordinal {self.first} of {self.n} readings: {said}")
 
     def __eq__(self, other: object) -> bool:
         """Field by field; what is not known equals what is not known."""

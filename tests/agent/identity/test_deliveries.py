@@ -99,6 +99,19 @@ class Agent:
             self.broker.read(len(self.broker.up))
             self.hear()
 
+    def does(self, what: str, count: int) -> None:
+        """One of ACTIONS but publishing."""
+        if what == "take":
+            self.take(count)
+        elif what == "read":
+            self.broker.read(count)
+        elif what == "repeat":
+            self.broker.repeat()
+        elif what == "calm":
+            self.settle()
+        else:
+            getattr(self, what)()
+
 
 CONTENTS: dict[str, Callable[[int], str]] = {
     "constant": lambda serial: "20.5",
@@ -127,16 +140,8 @@ def run(habit: Habit, content: str, window: int, steps: list[tuple[str, int]], c
     for what, count in steps:
         if what == "publish":
             publish(count)
-        elif what == "take":
-            agent.take(count)
-        elif what == "read":
-            agent.broker.read(count)
-        elif what == "repeat":
-            agent.broker.repeat()
-        elif what == "calm":
-            agent.settle()
         else:
-            getattr(agent, what)()
+            agent.does(what, count)
     agent.settle()
     assert agent.seen == set(range(serial)), "the broker lost something: the test is wrong"
     return agent

@@ -104,16 +104,8 @@ def test_the_true_count_is_within_what_is_said(
             both.publish(count)
         elif what in ("switch", "gone"):
             both.switch(killed=what == "gone")
-        elif what == "take":
-            agent.take(count)
-        elif what == "read":
-            agent.broker.read(count)
-        elif what == "repeat":
-            agent.broker.repeat()
-        elif what == "calm":
-            agent.settle()
         else:
-            getattr(agent, what)()
+            agent.does(what, count)
     both.end()
     assert agent.seen == set(range(both.serial)), "a broker lost something: the test is wrong"
     assert agent.accepted - agent.doubt <= both.serial <= agent.accepted
