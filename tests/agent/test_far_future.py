@@ -121,3 +121,27 @@ def test_a_board_whose_clock_was_never_set(tmp_path: Path) -> None:
     assert board.state.streams["door"].accepted == 3
     assert board.state.counters["windows.begun_anew"] == 0
     board.state.close()
+
+
+#: By the calendar and by the clock of a place: 365 days, so that an edge lies a year from its reading.
+BY_CALENDAR = [
+    {"name": "year", "kind": "hopping", "evict": {"time": "365d", "hop": "1d"}, "aligned": "day",
+     "timezone": "Europe/Vienna", "aggregate": "count"},
+    {"name": "clock", "kind": "tumbling", "evict": {"time": "1h"}, "aligned": "clock", "timezone": "Asia/Kolkata",
+     "aggregate": "count"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("said", "taken"), [(-62_135_596_800, 0), (-30_610_224_000, 1), (221_845_391_999, 1), (253_402_300_799, 0)]
+)
+def test_no_time_at_the_ends_of_the_calendar_ends_the_agent(tmp_path: Path, said: int, taken: int) -> None:
+    """The first and last second of the calendar are refused, of the years 1000 to 8999 taken; what follows counts."""
+    config = configured(tmp_path, BY_CALENDAR)
+    with State(config) as state:
+        pipeline = Pipeline(config, state, clock=lambda: NOON)
+        for number, minute in enumerate(((said * SECOND - NOON) / (60 * SECOND), 0.0), 1):
+            pipeline.accept(timed(minute, number))
+            pipeline.commit()
+        counters = state.counters.as_dict()
+    assert (counters["accepted"], counters.get("refused.unreadable", 0)) == (1 + taken, 1 - taken)

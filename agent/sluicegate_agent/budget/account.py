@@ -15,9 +15,12 @@ from collections.abc import Callable
 from typing import Any
 
 from sluicegate_agent.config.linking import BudgetConfig
+from sluicegate_agent.identity.clock import CLOCK_NEVER_SET
 
 KEY = "budget"
 _AHEAD = 1 / 24
+#: Seconds of a period, at most: an account that is further ahead of the clock is a wrong clock's.
+_LENGTH = {"day": 86_400, "month": 31 * 86_400}
 #: Seconds of the rate that may be spent at once.
 _BURST = 10.0
 
@@ -29,6 +32,7 @@ class Account:
         """`row`: what `row` gave before; one that cannot be read is an empty account."""
         self.config, self._clock = config, clock
         self.period, self.used = "", 0
+        self._before = ("", 0)
         self.short_since_us: int | None = None
         self.merged = 0
         self._restore(row)
@@ -38,15 +42,18 @@ class Account:
         try:
             kept = json.loads(row) if row else {}
             self.period, self.used = str(kept.get("period", "")), int(kept.get("used", 0))
+            self._before = str(kept.get("before", "")), int(kept.get("used_before", 0))
             self.short_since_us, self.merged = kept.get("short_since_us"), int(kept.get("merged", 0))
         except (ValueError, AttributeError, TypeError):
             return
 
     def row(self) -> str:
         """What has to be kept."""
+        before, used_before = self._before
         return json.dumps(
-            {"period": self.period, "used": self.used, "short_since_us": self.short_since_us, "merged": self.merged}
-        )
+            {"period": self.period, "used": self.used, "before": before, "used_before": used_before,
+             "short_since_us": self.short_since_us, "merged": self.merged}
+        )  # fmt: skip
 
     @property
     def limit(self) -> int | None:
@@ -91,10 +98,20 @@ class Account:
         return any(_within(minute, *hours) for hours in self.config.quiet_minutes)
 
     def _turn(self) -> None:
-        """Another period begins with nothing spent; a clock that is set back does not give a spent period again."""
-        period = _period(self.config.per, self._clock())
+        """Another period begins with nothing spent; a clock that is set back does not give a spent period again.
+
+        Set back by more than a period, the clock had been ahead: what was sent meanwhile was sent in its new period.
+        """
+        per, now = self.config.per, self._clock()
+        if now * 1_000_000 < CLOCK_NEVER_SET:
+            return
+        period = _period(per, now)
         if period > self.period:
-            self.period, self.used = period, 0
+            self._before, self.period, self.used = (self.period, self.used), period, 0
+        elif _period(per, now + _LENGTH[per]) < self.period:
+            before, used_before = self._before
+            self.used += used_before if before == period else 0
+            self._before, self.period = ("", 0), period
 
     def as_dict(self) -> dict[str, Any]:
         """For `status`."""

@@ -26,8 +26,9 @@ from sluicegate_agent.routing.routes import READY, TAG_MOST, Route
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-EARLIEST = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
-LATEST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
+#: Years that no sensor means, and that windows by the calendar can go beyond on both sides, which has 1 to 9999.
+EARLIEST = (datetime(1000, 1, 1, tzinfo=UTC) - _EPOCH) // _MICROSECOND
+LATEST = (datetime(9000, 1, 1, tzinfo=UTC) - _EPOCH) // _MICROSECOND - 1
 _SCALE = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1000)}
 _NO_VALUE = ("NA", "")
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
@@ -373,7 +374,7 @@ def time_of(raw: Any, source: SourceConfig) -> int:
     else:
         time = _iso(raw, source) if source.time_format == "iso8601" else _since_1970(raw, source)
     if not EARLIEST <= time <= LATEST:
-        raise Unreadable(f"{source.time} is outside the years 1 to 9999")
+        raise Unreadable(f"{source.time} is outside the years 1000 to 8999")
     return time
 
 

@@ -61,6 +61,37 @@ def test_a_clock_that_is_set_back_does_not_give_a_day_again() -> None:
     assert one.left(0) == 0
 
 
+@pytest.mark.parametrize("per", ["day", "month"])
+def test_a_clock_that_was_years_ahead_does_not_silence_the_link_for_years(per: str) -> None:
+    """Set right, what the day had and what went meanwhile is spent; the next one begins anew. So it is over a kill."""
+    clock = Clock()
+    one = account(clock, bytes=Size(1_000_000), per=per)
+    one.charge(200_000)
+    clock.now += 73 * 365 * 24 * HOUR
+    one.left(0)
+    one.charge(100_000)
+    clock.now = NOON
+    one = account(clock, one.row(), bytes=Size(1_000_000), per=per)
+    one.left(0)
+    assert one.used == 300_000
+    clock.now += (24 if per == "day" else 28 * 24) * HOUR
+    assert one.left(0) > 0
+    assert one.used == 0
+
+
+def test_a_clock_that_was_never_set_begins_no_period() -> None:
+    """A board that starts in 1970 at each boot, until its clock is set, spends a day's budget once."""
+    clock = Clock()
+    one = account(clock, bytes=Size(1_000_000))
+    one.charge(500_000)
+    for boot in range(3):
+        clock.now = 60.0 * boot
+        one.left(0)
+        clock.now = NOON
+        one.left(0)
+    assert one.used == 500_000
+
+
 def test_a_row_that_cannot_be_read_is_an_empty_account() -> None:
     """Whatever stands there."""
     for row in ("", "no JSON", "[]", '{"used": "x"}', "null"):
