@@ -23,7 +23,7 @@ class Bare:
         self._deliveries = Deliveries(connection, most)
         self._retained = Retained(connection)
         self._session = True
-        self.unanswered = Unanswered()
+        self.unanswered = Unanswered(connection)
         self.copies = Copies()
         #: Whether any source may be bare: topics may come later.
         self.is_asked = bool(topics)
@@ -92,8 +92,10 @@ class Bare:
         if self.is_asked:
             self._deliveries.save(connection)
             self._retained.save(connection)
+            self.unanswered.save(connection)
 
     def saved(self) -> None:
         """The transaction is durable: nothing is waiting."""
         self._deliveries.saved()
         self._retained.saved()
+        self.unanswered.saved()

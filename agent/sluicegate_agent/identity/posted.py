@@ -11,14 +11,16 @@ from collections import Counter
 from collections.abc import Iterable
 from hashlib import blake2b
 
+from sluicegate_agent.checksums import checksum
 from sluicegate_agent.identity.stored import entries_of, last, save_entries
 from sluicegate_agent.identity.verdict import DIGEST, digest_of
 from sluicegate_agent.messages import Message
 
 log = logging.getLogger("sluicegate.http")
 _NAME = 12
-#: Messages that may be sent again and are known, at most.
+#: Messages that may be sent again and are known, at most; their row in `meta`: a checksum, then so much of each digest.
 _AGAIN_MOST = 4096
+UNANSWERED, _CRC, _SHORT = "unanswered", 4, 8
 
 
 class Posted:
@@ -67,26 +69,70 @@ class Posted:
 
 
 class Unanswered:
-    """Messages that counted and whose senders may not know it: who says the same once more may repeat one."""
+    """Messages that counted and whose senders may not know it: who says the same once more may repeat one.
 
-    def __init__(self) -> None:
-        self._again, self._count = Counter[bytes](), 0
+    What a commit takes is among them until the next one: a kill in between leaves its senders without an answer.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        """Raises sqlite3.DatabaseError for a damaged row."""
+        self._again, self._now, self._written = Counter[bytes](), Counter[bytes](), b""
+        found = connection.execute("SELECT value FROM meta WHERE key = ?", (UNANSWERED,)).fetchone()
+        if found:
+            self._written = found[0]
+            self._again.update(read_digests(found[0]))
+
+    def take_now(self, message: Message) -> None:
+        """It is being counted, and its sender waits for the answer."""
+        if self._now.total() < _AGAIN_MOST:
+            self._now[digest_of(message)[:_SHORT]] += 1
 
     def add(self, messages: Iterable[Message]) -> None:
         """These may be sent again."""
+        count = self._again.total()
         for message in messages:
-            if self._count >= _AGAIN_MOST:
+            if count >= _AGAIN_MOST:
                 log.warning("more than %d messages may be sent again: further ones count anew if they are", _AGAIN_MOST)
                 return
-            self._again[digest_of(message)] += 1
-            self._count += 1
+            digest = digest_of(message)[:_SHORT]
+            self._again[digest] += 1
+            _less(self._now, digest)
+            count += 1
 
     def take(self, digest: bytes) -> bool:
         """Whether a message may be one of them; it is the one then."""
-        if digest not in self._again:
-            return False
-        self._again[digest] -= 1
-        if not self._again[digest]:
-            del self._again[digest]
-        self._count -= 1
-        return True
+        return _less(self._again, digest[:_SHORT])
+
+    def save(self, connection: sqlite3.Connection) -> None:
+        """Write them, inside the caller's transaction."""
+        all_of = b"".join([*self._again.elements(), *self._now.elements()][:_AGAIN_MOST])
+        row = _sealed(all_of) if all_of else b""
+        if row != self._written:
+            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (UNANSWERED, row))
+            self._written = row
+
+    def saved(self) -> None:
+        """It is durable, and will be answered."""
+        self._now.clear()
+
+
+def _less(counted: Counter[bytes], digest: bytes) -> bool:
+    """One less of it; whether there was one."""
+    found = counted[digest] > 0
+    counted[digest] -= found
+    if not counted[digest]:
+        del counted[digest]
+    return found
+
+
+def read_digests(row: object) -> list[bytes]:
+    """What the row of `Unanswered` says. Raises sqlite3.DatabaseError for one that is not as it was written."""
+    if row == b"":
+        return []
+    if not isinstance(row, bytes) or row != _sealed(row[_CRC:]):
+        raise sqlite3.DatabaseError(f"a malformed row in the table meta: {UNANSWERED} has a wrong checksum")
+    return [row[at : at + _SHORT] for at in range(_CRC, len(row), _SHORT)]
+
+
+def _sealed(digests: bytes) -> bytes:
+    return checksum(UNANSWERED, digests).to_bytes(_CRC, "little") + digests

@@ -22,6 +22,7 @@ import msgspec
 from sluicegate_agent.config.sources import SourceConfig
 from sluicegate_agent.identity.identities import is_bare
 from sluicegate_agent.identity.posted import Posted
+from sluicegate_agent.identity.verdict import digest_of
 from sluicegate_agent.messages import Message, NotAsked, Unreadable
 from sluicegate_agent.plant.senders import POSTS
 from sluicegate_agent.web.access import Access
@@ -53,9 +54,12 @@ class Post(Ticket):
         self.messages: Iterator[Message] | None = None
         self.source: SourceConfig | None = None
         self.at = 0
-        #: Told to come again; not told what became of it.
-        self.is_withdrawn = self.is_lost = False
+        #: Told to come again; not told what became of it; its sender says no more, and may be gone.
+        self.is_withdrawn = self.is_lost = self.is_ended = False
+        #: Its first messages that are known as what may come again.
+        self.again = 0
         self.lost_ones: deque[Post] | None = None
+        self.heard_ones: deque[Post] | None = None
         self.counts = {"accepted": 0, "duplicates": 0, "refused": 0}
 
     def withdraw(self) -> None:
@@ -68,6 +72,15 @@ class Post(Ticket):
         self.is_lost = True
         if self.lost_ones is not None:
             self.lost_ones.append(self)
+
+    def ended(self) -> None:
+        """Its sender waits for the answer, or has given up: it sends it again then."""
+        self.is_ended = True
+
+    def heard(self) -> None:
+        """Its sender knows what became of it."""
+        if self.heard_ones is not None and self.is_ended:
+            self.heard_ones.append(self)
 
     def end(self, status: int, why: str = "") -> None:
         """Have it answered."""
@@ -93,6 +106,7 @@ class Posts:
         self._waiting: deque[Post] = deque(maxlen=config.http.connections)
         self._counted: list[Post] = []
         self._lost: deque[Post] = deque()
+        self._heard: deque[Post] = deque()
         self._numbers = count(1)
         place = pipeline.state.store.connection, POSTS, max(config.identity.horizon, 4096)
         self._keys = pipeline.identities.posted = Posted(*place)
@@ -121,7 +135,7 @@ class Posts:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         named = next(self._numbers), topic, self._unpacked(request), key, request.query.get("precision", "")
         post = Post(*named, is_one=kind == "application/json")
-        post.lost_ones = self._lost
+        post.lost_ones, post.heard_ones = self._lost, self._heard
         if len(self._waiting) == self._waiting.maxlen:
             raise Refused(503, "too many requests wait; try again later")
         self._waiting.append(post)
@@ -153,8 +167,7 @@ class Posts:
         with contextlib.suppress(OSError):
             self.wake.recv(4096)
         taken = 0
-        while self._lost:
-            self._may_come_again(self._lost.popleft())
+        self._settle()
         while self._waiting and taken < room and self._pipeline.has_room:
             post = self._waiting[0]
             if post.is_withdrawn:
@@ -180,7 +193,20 @@ class Posts:
         """Whether somebody waits for an answer."""
         return bool(self._counted) or any(post.at for post in self._waiting)
 
+    def _settle(self) -> None:
+        """What became of answers; and of requests that were taken whose senders may have given up."""
+        while self._lost:
+            self._may_come_again(self._lost.popleft())
+        while self._heard:
+            post = self._heard.popleft()
+            for message in self._first(post, post.again):
+                self._pipeline.identities.bare.unanswered.take(digest_of(message))
+        for post in self._counted:
+            if post.is_lost or post.is_ended:
+                self._may_come_again(post)
+
     def _begin(self, post: Post) -> None:
+        self._settle()  # it may be one of them once more
         try:
             source = self._pipeline.entry.source(Message(post.topic, b"", 0, 0))
             if source.input != "http":
@@ -200,10 +226,13 @@ class Posts:
 
     def _may_come_again(self, post: Post) -> None:
         """Its sender may not know that it counts: said once more it is in doubt, where nothing tells them apart."""
-        if post.is_done and post.at and not post.key and post.source is not None and is_bare(post.source):
-            messages = islice(self._messages(post.source, post), post.at)
-            self._pipeline.identities.bare.unanswered.add(messages)
-            post.at = 0
+        is_taken = post.is_done or post in self._counted
+        if is_taken and post.at and not post.key and post.source is not None and is_bare(post.source):
+            self._pipeline.identities.bare.unanswered.add(self._first(post, post.at))
+            post.again, post.at = post.at, 0
+
+    def _first(self, post: Post, count: int) -> Iterator[Message]:
+        return islice(self._messages(post.source, post), count) if post.source is not None else iter(())
 
     def _take(self, post: Post, message: Message) -> None:
         """Count one message of a request, unless it was under its key."""
@@ -212,6 +241,8 @@ class Posts:
         if post.key and not self._keys.take(post.topic, post.key, post.at):
             counters.add("duplicates")
         else:
+            if not post.key and post.source is not None and is_bare(post.source):
+                self._pipeline.identities.bare.unanswered.take_now(message)
             self._pipeline.accept(message)
         after = counters["accepted"], counters["duplicates"], _refused(counters)
         for name, old, new in zip(post.counts, before, after, strict=True):
@@ -224,7 +255,7 @@ class Posts:
             if not post.is_done:
                 is_useless = post.counts["refused"] and not (post.counts["accepted"] or post.counts["duplicates"])
                 post.end(422 if is_useless else 200, "nothing of it can be used; see the dead letters" * is_useless)
-            if post.is_lost:
+            if post.is_lost or post.is_ended:
                 self._may_come_again(post)
         self._answer()
 

@@ -34,6 +34,7 @@ from sluicegate_agent.checksums import (
     require_sound,
 )
 from sluicegate_agent.identity.place import read_known, read_place
+from sluicegate_agent.identity.posted import UNANSWERED, read_digests
 from sluicegate_agent.identity.unsure import NAME as UNSURE
 from sluicegate_agent.identity.unsure import read as read_unsure
 from sluicegate_agent.outbox import is_sound_chunk
@@ -45,7 +46,7 @@ from sluicegate_agent.streams import Stream, write_origin
 log = logging.getLogger("sluicegate.state")
 _READINGS = {"stream", "origin", "outbox", "packed", "handed", "chunk", "counter", "dead_letter"}
 _COUNTER = re.compile(r"[a-z_][a-z0-9_.]*")
-_META = ("link", "asked", "key", "record", BEFORE, BYTES, UNSURE, *TIMES)
+_META = ("link", "asked", "key", "record", BEFORE, BYTES, UNANSWERED, UNSURE, *TIMES)
 #: What tells repeats.
 _MEMORY = ("sequence", "identity", "retained", "held", "replay", "meta")
 _TYPES: dict[str, tuple[type, ...]] = {"TEXT": (str,), "INTEGER": (int,), "BLOB": (bytes,), "REAL": (float, int)}
@@ -253,6 +254,8 @@ def _is_whole(table: str, row: Row) -> bool:
             read_place(str(row[0]), row[1])
         elif table == "meta" and str(row[0]).startswith("tailed "):
             read_known(str(row[0]), row[1])
+        elif table == "meta" and row[0] == UNANSWERED:
+            read_digests(row[1])
         elif table == "meta" and row[0] == UNSURE:
             read_unsure(row[1])
         elif table == "meta" and row[0] in (BEFORE, BYTES, *TIMES):

@@ -31,6 +31,12 @@ class Ticket:
     def lost(self) -> None:
         """Who asked was not told, or may not have heard it; called in the listener's thread."""
 
+    def ended(self) -> None:
+        """Who asked says no more, and may be gone; called in the listener's thread, before the answer."""
+
+    def heard(self) -> None:
+        """Who asked has the answer; called in the listener's thread."""
+
     def withdraw(self) -> None:
         """Who asked was told to ask again; called in the listener's thread."""
 

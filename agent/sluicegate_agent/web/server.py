@@ -191,6 +191,8 @@ class Server:
             self._drop(peer)
         else:
             peer.says_no_more = True
+            if peer.ticket is not None:
+                peer.ticket.ended()
             self._watch(peer)
 
     def _wanted(self, peer: _Peer) -> int:
@@ -302,7 +304,9 @@ class Server:
             raise OSError(error, os.strerror(error))
         has_all = not int.from_bytes(fcntl.ioctl(peer.sock, _NOT_TAKEN, bytes(4)), sys.byteorder)
         if now >= peer.ends or (has_all and peer.says_no_more):
-            peer.owed = None if has_all else peer.owed
+            if has_all and peer.owed is not None:
+                peer.owed.heard()
+                peer.owed = None
             self._drop(peer)
 
     def _expire(self, peer: _Peer) -> None:

@@ -178,6 +178,68 @@ def test_a_retry_after_an_answer_that_was_lost_is_in_doubt(receiver: Callable[..
     assert one.desk.state.counters["undecidable"] == (0 if read is None else 2)
 
 
+@pytest.mark.parametrize("committed", [False, True])
+@pytest.mark.parametrize("end", [socket.socket.close, reset])
+def test_a_retry_by_who_gave_up_before_the_answer_is_in_doubt(
+    receiver: Callable[..., Receiver], end: Callable[[socket.socket], None], committed: bool
+) -> None:
+    """A commit that lasts longer than a sender's patience: the same is there again before the first is answered."""
+    one = receiver()
+    first, second = connected(one), connected(one)
+    first.sendall(request(b"7\n8\n"))
+    while not one.inputs.wants_commit:
+        one.inputs.step()
+    end(first)
+    until_it_is_known(one)
+    second.sendall(request(b"7\n8\n"))
+    until_it_waits(one)
+    if committed:
+        one.desk.pipeline.commit()
+        one.inputs.committed()
+    assert turned(one, lambda: all_of(second)).startswith(b"HTTP/1.1 200 ")
+    second.close()
+    assert one.desk.sums() == {"y": (30.0, 4)}
+    assert one.desk.state.counters["undecidable"] == 2
+    settled(one)
+    one.post("/in/bare", "7\n8")
+    assert one.desk.state.counters["undecidable"] == 2
+
+
+def until_it_is_known(one: Receiver) -> None:
+    """The listener has seen that the sender of the request that was taken is gone, or says no more."""
+    assert one.inputs._posts is not None
+    while not any(post.is_ended or post.is_lost for post in one.inputs._posts._counted):
+        one.inputs._posts._server.wake()
+
+
+def until_it_waits(one: Receiver) -> None:
+    """A request waits to be taken."""
+    assert one.inputs._posts is not None
+    while not one.inputs._posts._waiting:
+        one.inputs._posts._server.wake()
+
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_a_retry_after_a_kill_between_commit_and_answer_is_in_doubt(
+    receiver: Callable[..., Receiver], answered: bool
+) -> None:
+    """The sender never heard of it; once it was answered, and a commit more was made, the same is a new reading."""
+    one = receiver()
+    if answered:
+        assert one.post("/in/bare", "7\n8")[0] == 200
+        one.desk.take(("other", b'{"o": 1}'))
+    else:
+        with connected(one) as sock:
+            sock.sendall(request(b"7\n8\n"))
+            while not one.inputs.wants_commit:
+                one.inputs.step()
+            one.desk.pipeline.commit()
+    one.killed()
+    assert one.post("/in/bare", "7\n8\n9")[1]["accepted"] == 3
+    assert one.desk.sums() == {"y": (39.0, 5)} | ({"o": (1.0, 1)} if answered else {})
+    assert one.desk.state.counters["undecidable"] == (0 if answered else 2)
+
+
 def test_chunks_and_asking_first(receiver: Callable[..., Receiver]) -> None:
     """Chunks are refused before anything counts; who asks whether to go on and never does counts nothing."""
     one = receiver()
