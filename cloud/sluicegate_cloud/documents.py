@@ -111,7 +111,20 @@ def _rows_of(path: str, remote: bool) -> Iterator[pa.RecordBatch]:
         row = {"path": _text(path), "size": 0, "reason": _text(_said(error))[:_MOST_REASON]}
         yield pa.RecordBatch.from_pylist([row], ARROW)
         return
-    yield from map(as_now, rows.iter_batches(256))
+    yield from kept_batches(rows)
+
+
+def kept_batches(file: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
+    """The rows of a file of documents as they are now: of each row group about _BATCH_BYTES, few of large documents."""
+    held: list[pa.RecordBatch] = []
+    for group in range(file.num_row_groups):
+        for batch in file.iter_batches(256, row_groups=[group]):
+            held.append(as_now(batch))
+            if sum(one.nbytes for one in held) >= _BATCH_BYTES:
+                yield pa.concat_batches(held)
+                held = []
+    if held:
+        yield pa.concat_batches(held)
 
 
 def as_now(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -151,7 +164,7 @@ def _content(path: str) -> bytes:
 
 
 def document_batches(documents: Iterable[Found]) -> Iterator[pa.RecordBatch]:
-    """Rows of DOCUMENTS, in batches of about _BATCH_BYTES of packed buckets.
+    """Rows of DOCUMENTS, in batches of about _BATCH_BYTES.
 
     Whatever loading or decoding one raises is the reason why it is set aside. Raises GatewayError, PlaceError: then it
     is not the document that could not be read.
@@ -160,12 +173,19 @@ def document_batches(documents: Iterable[Found]) -> Iterator[pa.RecordBatch]:
     size = 0
     for found in documents:
         held.append(_row(found))
-        size += 512 + len(held[-1].get("packed") or b"")
+        size += _size(held[-1])
         if size >= _BATCH_BYTES:
             yield pa.RecordBatch.from_pylist(held, ARROW)
             held, size = [], 0
     if held:
         yield pa.RecordBatch.from_pylist(held, ARROW)
+
+
+def _size(row: dict[str, Any]) -> int:
+    """About how many bytes it takes: a small document may inflate to 32 MiB of extras."""
+    told = [row.get("packed") or b"", row.get("health") or "", *(text for of in row.get("tags") or () for text in of)]
+    told += [part for _, parts in row.get("extras") or () for _, part in parts]
+    return 512 + sum(map(len, told))
 
 
 def _row(found: Found) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 from scripted import Answer, Scripted, scripted
 from test_feed_client import reader  # noqa: F401  (the environment's credentials)
 
@@ -16,6 +17,7 @@ from sluicegate_cloud.errors import GatewayError
 from sluicegate_cloud.feed import access, changes, rows
 from sluicegate_cloud.feed.client import Client
 from sluicegate_cloud.feed.gateway import Gateway
+from sluicegate_cloud.feed.source import FeedStreamReader
 
 Row = dict[str, Any]
 
@@ -213,6 +215,30 @@ def test_a_database_made_anew_is_noticed() -> None:
         access.require_same_feed(client, ["3", "10", "2::9"])
         with pytest.raises(GatewayError, match="made anew"):
             access.require_same_feed(client, ["3", "11"])
+
+
+def test_a_stream_of_a_database_made_anew_stops() -> None:
+    """What the new one has before the old one's sequences would be passed over in silence."""
+    held = [row(number) for number in range(1, 4)]
+    answer = feed(held)
+    with scripted(lambda query: answer(query) if query else Answer({"update_seq": held[-1]["seq"]})) as server:
+        stream = FeedStreamReader({"url": server.url, "rows": "documents", "channels": "one"})
+        assert stream.latestOffset({"one": "2"}, ReadAllAvailable()) == {"one": "3"}
+        with pytest.raises(GatewayError, match="made anew"):
+            stream.latestOffset({"one": "40"}, ReadAllAvailable())
+
+
+@pytest.mark.parametrize("sequences", [["7"], ["7", "3"], ["7", "9", "3", "7"]])
+def test_a_feed_that_goes_round_ends_the_read(sequences: list[str]) -> None:
+    """Full pages without end would fill a disk, and one that stays where it is has more than it gives."""
+    pages = [
+        Answer({"results": [row(number) for number in range(changes.FIRST_ROWS * 80)], "last_seq": last})
+        for last in sequences
+    ]
+    with scripted(*pages, *pages, Answer({"results": [], "last_seq": "0"})) as server:
+        with pytest.raises(GatewayError, match="goes round"):
+            read(server, documents=False)
+        assert len(server.asked) <= len(sequences) + 1
 
 
 def test_an_empty_feed_is_explained() -> None:

@@ -6,18 +6,22 @@ import base64
 import json
 import os
 import random
+import struct
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from scripted import Answer, Scripted, scripted
 from test_feed_client import reader  # noqa: F401  (the environment's credentials)
 
 from sluicegate.format import chunk as chunks
 from sluicegate.format.bucket import Builder
+from sluicegate.monoids import hll
+from sluicegate_cloud import documents
 from sluicegate_cloud.documents import ARROW, Found, decode_files, document_batches
 from sluicegate_cloud.errors import GatewayError
 from sluicegate_cloud.feed import changes, client, rows
@@ -142,6 +146,29 @@ def test_no_document_ends_the_reading() -> None:
     assert count == FUZZED + FUZZED // 100
     assert good == FUZZED // 100
     assert refused > 0.9 * FUZZED
+
+
+def test_documents_that_inflate_are_held_one_at_a_time(tmp_path: Path) -> None:
+    """Small ones that carry much more in sketches: a batch has no more than it may, and one more; when kept too."""
+    part = struct.pack("<q", hll.REGISTERS) + b"\1" * 4096
+    builder, buckets = Builder(20.0, 0), []
+    for at in range(8192):
+        builder.add(20.0, 1_000_000 * at)
+        if at % 4096 == 4095:
+            buckets.append(builder.close())
+    carried = {"distinct_count(12)": [part] * 2}
+    data = chunks.encode(chunks.Chunk("board-1", "s", f"{1:016x}", 20.0, buckets, [None] * 2, extras=carried))
+    most = 20 * len(part)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(documents, "_BATCH_BYTES", most)
+        some = [*document_batches(Found(f"{at}.json", lambda: data) for at in range(40))]
+        with pq.ParquetWriter(tmp_path / "kept.parquet", ARROW) as writer:
+            for batch in some:
+                writer.write_batch(batch)
+        again = [*documents.kept_batches(pq.ParquetFile(tmp_path / "kept.parquet"))]
+    assert len(data) < len(part) / 2
+    assert max(batch.nbytes for batch in [*some, *again]) < 2 * most
+    assert pa.Table.from_batches(again) == pa.Table.from_batches(some)
 
 
 # the feed

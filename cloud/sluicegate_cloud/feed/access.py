@@ -49,5 +49,6 @@ def require_same_feed(client: Client, since: Iterable[str]) -> None:
     if ahead:
         raise GatewayError(
             f"{client.gateway.url}: its newest sequence is {newest}, but {ahead[0]} was read before: the database was "
-            "made anew. Give an empty folder to keep what is read from now on, and merge the old one beside it"
+            "made anew. Give an empty folder to keep what is read from now on, and merge the old one beside it; for a "
+            "stream give another --checkpoint: its table knows what it has"
         )

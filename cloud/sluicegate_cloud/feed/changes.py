@@ -38,9 +38,10 @@ def pages(
 
     Sequences are the feed's own strings (`7`, `5::7`, `3:7`), handed back as they came: a compound one says that
     earlier writes may still appear, and only the gateway knows how to go on from it. Rows may come again after such a
-    one. A user's own row is left out. Raises GatewayError.
+    one. A user's own row is left out. Raises GatewayError, also where the feed goes round and so would never end.
     """
     limit, after = FIRST_ROWS if documents else MOST_ROWS, order(until) if until else None
+    passed = {since}
     while True:
         try:
             rows, last = _page(client, channel, since, limit, documents=documents)
@@ -51,8 +52,11 @@ def pages(
             rows, last = _alone(client, channel, since, error)
         kept = [row for row in rows if after is None or order(row["seq"]) <= after]
         yield Page([row for row in kept if not row["id"].startswith("_")], last)
-        if len(rows) < limit or len(kept) < len(rows) or last == since or (after and order(last) >= after):
+        if len(rows) < limit or len(kept) < len(rows) or (after and order(last) >= after):
             return
+        if last in passed:
+            raise GatewayError(f"{client.gateway.url}/_changes goes round: after {since} it comes to {last} again")
+        passed.add(last)
         since, limit = last, _following(limit, kept) if documents else limit
 
 

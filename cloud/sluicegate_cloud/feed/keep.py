@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from sluicegate_cloud.documents import ARROW, DOCUMENTS, as_now
+from sluicegate_cloud.documents import ARROW, DOCUMENTS, kept_batches
 from sluicegate_cloud.errors import SinkError, SourceError, SparkError
 from sluicegate_cloud.feed import access, changes, rows
 from sluicegate_cloud.feed.client import Client
@@ -33,7 +33,6 @@ from sluicegate_cloud.session import is_remote
 POSITIONS, FOLDER = "positions.json", "documents"
 #: Files of one channel beyond which a run makes one of them all.
 MOST_FILES = 24
-_ROWS = 256
 _TASK = "channel string, since string, files array<string>, name string"
 _DONE_DDL = "channel string, last string, files array<string>"
 _DONE = pa.schema([("channel", pa.string()), ("last", pa.string()), ("files", pa.list_(pa.string()))])
@@ -184,8 +183,8 @@ def _written(place: Path, name: str, gathered: list[str], news: Iterator[pa.Reco
     new = place / f".{name}.{os.getpid()}"
     with pq.ParquetWriter(new, ARROW, compression="zstd") as writer:
         for file in gathered:
-            for old in pq.ParquetFile(place / file).iter_batches(_ROWS):
-                writer.write_batch(as_now(old))
+            for old in kept_batches(pq.ParquetFile(place / file)):
+                writer.write_batch(old)
         for batch in chain([first], news):
             writer.write_batch(batch)
     _sync(new)

@@ -99,7 +99,10 @@ class FeedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._most = self._newest(self._beginning(), None)
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802 - Spark's name
-        """Where each channel ends now, or where its share of `limit` ends. Raises GatewayError."""
+        """Where each channel ends now, or where its share of `limit` ends.
+
+        Raises GatewayError, also where the database was made anew: what it has before `start` would never be read.
+        """
         begun = self._beginning() | start
         most = max(1, limit.max_rows // len(begun)) if isinstance(limit, ReadMaxRows) else None
         return _least(self._newest(begun, most), self._most)
@@ -119,6 +122,7 @@ class FeedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _newest(self, since: Offset, most: int | None) -> Offset:
         with Client(_gateway(self.options)) as client:
+            access.require_same_feed(client, since.values())
             return {name: changes.newest(client, name, at, most) for name, at in since.items()}
 
 

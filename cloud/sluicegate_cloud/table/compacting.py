@@ -106,12 +106,17 @@ def _write(store: Store, rows: DataFrame, size: int) -> list[tuple[str, int]]:
     """The files that were written, and how many documents each has."""
 
     def worker(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        held = [batch for batch in batches if batch.num_rows]
-        if held:
-            table = pa.Table.from_batches(held).select(ARROW.names).cast(ARROW)
-            name = store.write("documents", table, 4_096)
+        counts: list[int] = []
+
+        def parts() -> Iterator[pa.Table]:
+            for batch in batches:
+                counts.append(batch.num_rows)
+                yield pa.Table.from_batches([batch]).select(ARROW.names).cast(ARROW)
+
+        name = store.write_parts("documents", parts(), 4_096)
+        if name is not None:
             store.settle()
-            yield pa.RecordBatch.from_pydict({"name": [name], "documents": [table.num_rows]})
+            yield pa.RecordBatch.from_pydict({"name": [name], "documents": [sum(counts)]})
 
     ordered = rows.repartitionByRange(max(size // _BYTES, 1), *_ORDER).sortWithinPartitions(*_ORDER)
     found = ordered.select(*(sf.col(name) for name in ARROW.names)).mapInArrow(worker, _WRITTEN).collect()

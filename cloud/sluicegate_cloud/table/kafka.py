@@ -40,6 +40,8 @@ JARS = {
     "commons-pool2-2.13.1.jar": "f77a5060d6936a9144023584232f9de3f2248f1abfe156e9d31795f18770674f",
 }
 _NOTE = "published"
+#: Whatever a session is set to: a key that has nulls would be another key.
+_JSON = {"ignoreNullFields": "true"}
 #: Spark shows the options of a query in its pages and logs, but for those of these names.
 _HIDDEN = "spark.sql.redaction.options.regex", "(?i)url|secret|password|token|jaas|key"
 _KEY, _VALUE, _HEADERS, _TABLE = "key", "value", "headers", "table"
@@ -103,8 +105,8 @@ def _messages(spark: SparkSession, store: Store, version: Version, files: Sequen
     columns = read.schema_of(version.definition)
     rows = read.of_files(spark, store, files, columns)
     tags = dict.fromkeys(f"tag_{name}" for by in version.definition.by for name in by)
-    key = sf.to_json(sf.struct("stream", "device", read.ROLLUP, *tags, "window_start", "window_end"))
-    value = sf.to_json(sf.struct(*(_finite(name, kind) for name, kind in columns.items())))
+    key = sf.to_json(sf.struct("stream", "device", read.ROLLUP, *tags, "window_start", "window_end"), _JSON)
+    value = sf.to_json(sf.struct(*(_finite(name, kind) for name, kind in columns.items())), _JSON)
     return rows.select(key.alias(_KEY), value.alias(_VALUE), REVISION, sf.lit(version.identity).alias(_TABLE))
 
 

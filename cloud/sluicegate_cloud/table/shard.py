@@ -26,6 +26,8 @@ from sluicegate_cloud.table.versions import Definition, Store, Version
 
 #: Files of one cell beyond which a run makes one of them all.
 MOST_FILES = 12
+#: Rows of a row group of `shares`: of what a reader takes it takes whole ones.
+SHARES = 1 << 14
 Index = dict[str, Any]
 EMPTY: Index = {
     "ledger": None,
@@ -245,18 +247,28 @@ def _write_shares(
         rows = [table for table in some if table.num_rows]
         index["shares"].pop(str(cell), None)
         if rows:
-            index["shares"][str(cell)] = store.write("shares", pa.concat_tables(rows))
+            index["shares"][str(cell)] = store.write("shares", _by_group(pa.concat_tables(rows)), SHARES)
 
 
 def touched_shares(table: pa.Table, of_all: dict[str, Ranges]) -> Any:
     """Which rows are of windows that are answered anew."""
+    if not table.num_rows:
+        return np.zeros(0, bool)
     encoded = table["group"].combine_chunks().dictionary_encode()
     frame, code = table["frame"].to_numpy(), np.asarray(encoded.indices)
+    order, counts = np.argsort(code, kind="stable"), np.bincount(code, minlength=len(encoded.dictionary))
     out = np.zeros(table.num_rows, bool)
-    for number, name in enumerate(encoded.dictionary.to_pylist()):
-        at = code == number
+    for at, name in zip(np.split(order, np.cumsum(counts)[:-1]), encoded.dictionary.to_pylist(), strict=True):
         out[at] = within(frame[at], of_all.get(json.loads(name)[0], []))
     return out
+
+
+def _by_group(table: pa.Table) -> pa.Table:
+    """Sorted by it, so that a reader of some groups passes over the others."""
+    encoded = table["group"].combine_chunks().dictionary_encode()
+    ranks = np.argsort(np.argsort(np.array(encoded.dictionary.to_pylist(), object)))
+    rank = ranks[np.asarray(encoded.indices)]
+    return table if np.all(rank[1:] >= rank[:-1]) else table.take(pa.array(np.argsort(rank, kind="stable")))
 
 
 def meets(cell: int, definition: Definition, of_all: dict[str, Ranges]) -> bool:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -107,14 +108,31 @@ class Store:
 
     def write(self, kind: str, table: pa.Table, rows: int = 1 << 17) -> str:
         """Write a new file, which is on the disk after `settle`, and return its name. Raises SinkError."""
+        return self._written(kind, table.schema, (table,), rows)
+
+    def write_parts(self, kind: str, tables: Iterable[pa.Table], rows: int = 1 << 17) -> str | None:
+        """The same of tables of one schema, which are made one after the other; None where they have no row."""
+        some = (table for table in tables if table.num_rows)
+        first = next(some, None)
+        return None if first is None else self._written(kind, first.schema, chain((first,), some), rows)
+
+    def _written(self, kind: str, schema: pa.Schema, tables: Iterable[pa.Table], rows: int) -> str:
         name = self.new(kind)
-        texts = [of.name for of in table.schema if pa.types.is_string(of.type)]
-        with self.place.written(name) as into:
-            pq.write_table(
-                table, into, row_group_size=rows, compression="zstd", compression_level=1, use_dictionary=texts
-            )
+        texts = [of.name for of in schema if pa.types.is_string(of.type)]
+        how = {"compression": "zstd", "compression_level": 1, "use_dictionary": texts}
+        with self.place.written(name) as into, pq.ParquetWriter(into, schema, **how) as writer:
+            for table in tables:
+                writer.write_table(table, rows)
         self._unsettled.append(name)
         return name
+
+    def row_groups(self, name: str, column: str) -> list[tuple[str, int]]:
+        """Of a file's row groups the least text of a column ("": not known), and how many rows."""
+        told = pq.ParquetFile(self.place.opened(name, some=True)).metadata
+        at = told.schema.names.index(column)
+        groups = [told.row_group(i) for i in range(told.num_row_groups)]
+        known = [(of.column(at).statistics, of.num_rows) for of in groups]
+        return [(one.min if one is not None and one.has_min_max else "", rows) for one, rows in known]
 
     def write_json(self, kind: str, told: dict[str, Any]) -> str:
         """The same for a small object."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,12 @@ from sluicegate_cloud.table.shard import frames_of, touched_shares
 from sluicegate_cloud.table.versions import Definition, Store, Version
 
 _PIECES = 1 << 15
+#: Rows of shares and of windows that are held at a time, about.
+MOST = 1 << 19
+_NONE = pa.table({})
 Marks = dict[str, Ints]
+#: From which group on, and up to which (None: to the last).
+Some = tuple[str, str | None]
 
 
 def cell(
@@ -38,22 +44,49 @@ def cell(
 
     `version`: the one that is being made, with its new shards.
     """
-    definition = version.definition
-    needed = [*names(families(definition.aggregates))]
-    found = [store.read(name) for index in indexes if (name := index["shares"].get(str(number)))]
-    found += _of_spans(store, definition, number, indexes, marks_of(indexes))
-    some = [table.filter(pa.array(touched_shares(table, of_all))) for table in found if table.num_rows]
-    rows = [table for table in some if table.num_rows]
-    out = [_added(pa.concat_tables(rows), version, needed)] if rows else []
-    if old:
-        table = store.read(old)
-        out.append(table.filter(pa.array(~_rewritten(table, definition, of_all))))
-    kept = [table for table in out if table.num_rows]
-    if not kept:
-        return None
-    name = store.write("fleet", pa.concat_tables(kept).sort_by([("group", "ascending"), ("window_start", "ascending")]))
+    shares = [name for index in indexes if (name := index["shares"].get(str(number)))]
+    runs = {stream: near(of, version.definition) for stream, of in marks_of(indexes).items()}
+
+    def part(some: Some) -> pa.Table:
+        found = [_of_groups(store, name, some) for name in shares]
+        found += _of_spans(store, version.definition, number, indexes, runs, some)
+        table = _of_groups(store, old, some) if old else None
+        return _part(version, found, table, of_all)
+
+    name = store.write_parts("fleet", map(part, _slices(store, [*shares, *([old] if old else [])])))
     store.settle()
     return name
+
+
+def _slices(store: Store, files: Sequence[str]) -> list[Some]:
+    """Between which groups about MOST rows of the files lie: a device may have any number of streams."""
+    cuts, held = [""], 0
+    for least, rows in sorted(one for name in files for one in store.row_groups(name, "group")):
+        if held >= MOST and least > cuts[-1]:
+            cuts.append(least)
+            held = 0
+        held += rows
+    return [*pairwise([*cuts, None])]  # type: ignore[list-item]  # the last alone has no end
+
+
+def _of_groups(store: Store, name: str, some: Some) -> pa.Table:
+    """The rows of a file of groups between two."""
+    low, high = some
+    if not low and high is None:
+        return store.read(name)
+    return store.read(name, None, [("group", ">=", low), *([] if high is None else [("group", "<", high)])])
+
+
+def _part(version: Version, shares: Sequence[pa.Table], old: pa.Table | None, of_all: dict[str, Ranges]) -> pa.Table:
+    """The windows of some groups: those of `of_all` answered anew, and those that stay."""
+    some = [table.filter(pa.array(touched_shares(table, of_all))) for table in shares if table.num_rows]
+    rows = [table for table in some if table.num_rows]
+    needed = [*names(families(version.definition.aggregates))]
+    out = [_added(pa.concat_tables(rows), version, needed)] if rows else []
+    if old is not None:
+        out.append(old.filter(pa.array(~_rewritten(old, version.definition, of_all))))
+    kept = [table for table in out if table.num_rows]
+    return pa.concat_tables(kept).sort_by([("group", "ascending"), ("window_start", "ascending")]) if kept else _NONE
 
 
 def long_spans(store: Store, version: Version, indexes: list[dict[str, Any]]) -> str | None:
@@ -76,7 +109,8 @@ def long_spans(store: Store, version: Version, indexes: list[dict[str, Any]]) ->
         groups = Groups.of(first, windows)
         with np.errstate(all="ignore"):
             added = combined({name: mine[name][entry] for name in needed}, groups, families(definition.aggregates))
-        out.append(_rows(of, first[groups.begin], windows[groups.begin], added, version))
+        of_group = np.zeros(groups.begin.size, np.int64)
+        out.append(_rows([of], of_group, first[groups.begin], windows[groups.begin], added, version))
     return store.write("fleet", pa.concat_tables(out)) if out else None
 
 
@@ -124,11 +158,11 @@ def _gaps(axis: Axis, marks: Ints, definition: Definition) -> tuple[Ints, Ints, 
 
 
 def _of_spans(
-    store: Store, definition: Definition, number: int, indexes: list[dict[str, Any]], marks: Marks
-) -> list[pa.Table]:
+    store: Store, definition: Definition, number: int, indexes: list[dict[str, Any]],
+    runs: Mapping[str, tuple[Ints, Ints]], some: Some,
+) -> list[pa.Table]:  # fmt: skip
     """What devices' spans may add to the windows of a cell that are answered one by one: rows as of `shares`."""
     low, high = frames_of(number, definition)
-    runs = {stream: near(of, definition) for stream, of in marks.items()}
     out = []
     for name in (index["spans"] for index in indexes if index["spans"]):
         table = store.read(name)
@@ -141,7 +175,8 @@ def _of_spans(
             since, until = max(low, first), min(high, first + count - 1)
             pairs = np.array([*meeting(runs, row["stream"][0].as_py(), since, until)], np.int64).reshape(-1, 2)
             frames = expand_ranges(np.maximum(pairs[:, 0], since), np.minimum(pairs[:, 1], until))[1]
-            for of in row["groups"][0].as_py() if frames.size else ():
+            groups = row["groups"][0].as_py() if frames.size else ()
+            for of in (of for of in groups if of >= some[0] and (some[1] is None or of < some[1])):
                 repeated = row.select(kept).take(pa.array(np.zeros(frames.size, np.int64)))
                 columns = {name: repeated[name] for name in kept}
                 out.append(pa.table({"group": pa.repeat(of, frames.size), "frame": frames, **columns}))
@@ -158,34 +193,33 @@ def _added(table: pa.Table, version: Version, needed: list[str]) -> pa.Table:
     groups = Groups.of(code, rows["frame"])
     with np.errstate(all="ignore"):
         added = combined({name: rows[name] for name in needed}, groups, families(version.definition.aggregates))
-    frame, of_group = rows["frame"][groups.begin], code[groups.begin]
-    out = []
-    for number in np.unique(of_group).tolist():
-        at = of_group == number
-        told = {name: of[at] for name, of in added.items()}
-        out.append(
-            _rows(encoded.dictionary[number].as_py(), frame[at], np.ones(int(at.sum()), np.int64), told, version)
-        )
-    return pa.concat_tables(out)
+    frame = rows["frame"][groups.begin]
+    windows = np.ones(frame.size, np.int64)
+    return _rows(encoded.dictionary.to_pylist(), code[groups.begin], frame, windows, added, version)
 
 
-def _rows(of: str, frame: Ints, windows: Ints, components: Columns, version: Version) -> pa.Table:
-    """Windows as `windows.window_columns` has them, with `group`, and the tags of the roll-up."""
-    stream, tags = json.loads(of)
+def _rows(
+    groups: Sequence[str], code: Ints, frame: Ints, windows: Ints, components: Columns, version: Version
+) -> pa.Table:
+    """Windows as `windows.window_columns` has them, with `group`, and the tags of the roll-up; `code`: whose."""
     definition, grid = version.definition, version.definition.grid
     with np.errstate(all="ignore"):
         told = as_arrow(lower(components, definition.aggregates), definition.aggregates)
     start = grid.start_us(frame)
     end = start + (windows + grid.width - 1) * grid.slide_us
-    text = pa.string()
-    head = {
-        "group": pa.repeat(of, frame.size),
-        "device": pa.nulls(frame.size, text),
-        "stream": pa.repeat(stream, frame.size),
-    }
+    split, at = [*map(json.loads, groups)], pa.array(code)
+
+    def of_group(values: list[str | None]) -> pa.Array:
+        return pa.array(values, pa.string()).take(at)
+
     every = dict.fromkeys(name for by in definition.by for name in by)
-    values = {name: pa.repeat(pa.scalar(tags.get(name), text), frame.size) for name in every}
-    head |= {"rollup": pa.repeat(",".join(tags), frame.size), **{f"tag_{name}": of for name, of in values.items()}}
+    head = {
+        "group": of_group([*groups]),
+        "device": pa.nulls(frame.size, pa.string()),
+        "stream": of_group([stream for stream, _ in split]),
+        "rollup": of_group([",".join(tags) for _, tags in split]),
+        **{f"tag_{name}": of_group([tags.get(name) for _, tags in split]) for name in every},
+    }
     return pa.table(
         head
         | {"window_start": start, "window_end": end}

@@ -13,7 +13,7 @@ from table_worlds import definition_of, differences, documents_of, here, store_a
 from thorough import number
 
 from sluicegate_cloud.names import ALL
-from sluicegate_cloud.table import run, shard, units
+from sluicegate_cloud.table import run, shard, units, whole
 
 WORLDS = number(300, 4)
 
@@ -56,6 +56,33 @@ def test_long_streams_cut_by_time_have_the_rows_of_the_whole(tmp_path: Path, mon
             found.append(windows(store, take_in(store, version, documents)))
         assert differences(*found)[:5] == [], seed
     assert max(cuts) > 5
+
+
+def test_cells_answered_some_groups_at_a_time_have_the_rows_of_the_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In three runs, of many streams and sites, with spans: however many rows a task holds of them."""
+    made: list[int] = []
+    sliced = whole._slices
+    for seed in range(number(60, 3)):
+        rng = random.Random(seed)
+        cut = random_cut(rng)
+        documents = [
+            one for at in range(4) for one in documents_of(random_fleet(rng, cut, 2, 20, ordinary=True), f"s-{at}", rng)
+        ]
+        rng.shuffle(documents)
+        found = []
+        for rows in (whole.MOST, 9):
+            monkeypatch.setattr(whole, "MOST", rows)
+            monkeypatch.setattr(shard, "SHARES", rows)
+            monkeypatch.setattr(whole, "_slices", lambda *of: made.append(len(told := sliced(*of))) or told)
+            store, version = store_at(tmp_path / f"{seed}-{rows}", definition_of(cut, ALL, by=(("site",),)))
+            for part in range(3):
+                version = take_in(store, version, table_of(documents[part::3], 1_000 * part))
+            found.append(windows(store, version))
+            assert max(made) > 3 or rows > 9
+        assert found[0] == found[1], seed
+        monkeypatch.undo()
 
 
 def test_a_shard_taken_in_by_parts_has_the_rows_of_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,8 @@ from table_worlds import Rows, anew, definition_of, documents_of, store_at, tabl
 
 from gateway import certificates
 from sluicegate_cloud.errors import SinkError
-from sluicegate_cloud.table import kafka
+from sluicegate_cloud.session import with_setting
+from sluicegate_cloud.table import kafka, read
 from sluicegate_cloud.table.brokers import CONFIG, topic_at
 from sluicegate_cloud.table.versions import Store, Version
 
@@ -201,3 +202,19 @@ def test_a_session_without_kafka_is_told_what_it_lacks(spark: Any, tmp_path: Pat
     store, version = store_at(tmp_path / "table", definition_of(CUT, ("count",)))
     with pytest.raises(SinkError, match="this Spark has no Kafka: give --jars"):
         kafka.publish(spark, store, version, "kafka://127.0.0.1:9/windows")
+
+
+@pytest.mark.spark
+def test_a_window_has_one_key_whatever_a_session_is_set_to(spark: Any, tmp_path: Path) -> None:
+    """One that writes nulls in JSON would make another key, and the window be there twice."""
+    rng, cut = random.Random(2), Cut(60_000_000, 3, 0, 30)
+    store, version = store_at(tmp_path / "table", definition_of(cut, ("count",), by=(("site",),)))
+    documents = documents_of(random_fleet(rng, cut, 1, 9, ordinary=True), "s", rng, lost=0.0)
+    version = take_in(store, version, table_of(documents))
+    told = []
+    for value in ("true", "false"):
+        with with_setting(spark, "spark.sql.jsonGenerator.ignoreNullFields", value):
+            rows = kafka._messages(spark, store, version, [*read.window_files(store, version)])
+            told.append(sorted((row["key"], row["value"]) for row in rows.collect()))
+    assert told[0] == told[1] != []
+    assert not any("null" in text for row in told[0] for text in row)
