@@ -35,6 +35,13 @@ def _reach(of: SliceResult) -> float:
     return max(abs(of.bucket.low), abs(of.bucket.high), abs(of.center))
 
 
+def _range(of: SliceResult) -> Bounded:
+    from sluicegate.bounds.intervals import difference  # with fractions and decimals: only where it is asked
+
+    low, high = difference(of.bucket.high, of.bucket.low)
+    return Bounded(of.bucket.high - of.bucket.low, low, high, True)
+
+
 def _variance(of: SliceResult) -> Bounded:
     b, error = of.bucket, _slack(of)
     value, spread = b.m2 / b.n, b.high - b.low
@@ -75,7 +82,7 @@ def _known(of: Callable[[SliceResult], float]) -> Callable[[SliceResult], Bounde
 
 _ANSWERS: dict[str, Callable[[SliceResult], Bounded]] = {
     "count": _known(lambda of: of.bucket.n), "sum": _sum, "mean": _mean, "min": _known(lambda of: of.bucket.low),
-    "max": _known(lambda of: of.bucket.high), "range": _known(lambda of: of.bucket.high - of.bucket.low),
+    "max": _known(lambda of: of.bucket.high), "range": _range,
     "variance": _variance, "std": _std, "geometric_mean": _geometric_mean,
     "first": _known(lambda of: of.first), "last": _known(lambda of: of.last),
     "argmin": _known(lambda of: of.bucket.low_t_first), "argmax": _known(lambda of: of.bucket.high_t_first),

@@ -211,6 +211,16 @@ def test_a_first_reading_far_from_all_others_leaves_them_within_their_intervals(
     assert checked > 60
 
 
+@pytest.mark.parametrize("values", [(0.1, 1e16), (-0.1, 0.3), (1.0, 2.0)])
+def test_a_range_is_rounded(values: tuple[float, float]) -> None:
+    """The difference of the extremes lies in its interval, which is one number only where float64 has it."""
+    slices = Slices(sg.WindowSpec(kind="tumbling", evict=sg.policies.time(10), lateness=0))
+    found = answer("range", slices.insert_many([*values, 0.0], [0, 1, 99])[-1])
+    truth = Fraction(values[1]) - Fraction(values[0])
+    assert found.low <= truth <= found.high
+    assert (found.low == found.high) == (truth == Fraction(found.value))
+
+
 def test_a_spread_beyond_float64_is_inf() -> None:
     """As of a window that slides; of equal values it is 0, however great they are, and of tiny ones not surely so."""
     spec = sg.WindowSpec(kind="tumbling", evict=sg.policies.time(10), lateness=0)
