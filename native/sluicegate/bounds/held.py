@@ -21,6 +21,7 @@ from sluicegate.monoids.layout import COUNT, O_FIRST, T_LAST, Op
 from sluicegate.records import Bounded
 
 _MARGIN = 2.0**-48  # of the greatest value: each product is rounded once, their sums nearly not at all
+_LOST = 2e-323  # what a quotient loses below float64's normal numbers
 Line = Callable[[float], float]
 
 
@@ -43,7 +44,7 @@ def interval(window: View, monoid: Monoid, value: float | None) -> Bounded:
     """Between which values the mean over time lies."""
     slots = window.total[window.layout.own_slots(monoid)]
     low, high = _extremes(window, monoid, window.total)
-    margin = max(abs(low), abs(high)) * _MARGIN
+    margin = max(abs(low), abs(high)) * _MARGIN + (0.0 if low == high else _LOST)
     if window.late:
         return _moved(value, low, high, low == high)
     if slots[5]:

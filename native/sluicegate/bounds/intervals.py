@@ -51,7 +51,10 @@ def _exactly(layout: Layout, i: int, value: Any, column: Columns, readings: int)
         return _of_wide(monoid, value, readings)
     if monoid.kind == "time_weighted_mean" and value is not None:
         # each product is rounded once, their sum nearly not at all, and what follows twice
-        margin = max(abs(x) for x in column(layout.exact_slots(monoid)[0] + 4)) * 2.0**-50
+        held = column(layout.exact_slots(monoid)[0] + 4)
+        least, greatest = min(held), max(held)
+        lost = 0.0 if least == greatest else 4 * _TINY  # what a quotient loses below float64's normal numbers
+        margin = max(abs(least), abs(greatest)) * 2.0**-50 + lost
         return Bounded(value, value - margin, value + margin, True)
     if monoid.kind in ("slope", "intercept", *PAIRED):
         first = layout.exact_slots(monoid)[0] + 1
@@ -65,7 +68,7 @@ def _exactly(layout: Layout, i: int, value: Any, column: Columns, readings: int)
         low, high = difference(max(column(slots[1])), min(column(slots[0])))
         return clamped(value, low, high, True)
     if monoid.kind in ("variance", "std"):
-        return clamped(value, *_spread(monoid, column(slots[0] + 1)))
+        return clamped(value, *spread(monoid, column(slots[0] + 1)))
     readings_of = column(slots[0])
     n = len(readings_of)
     total = value if monoid.kind == "sum" else (log(value) if monoid.kind == "geometric_mean" else value) * n
@@ -77,7 +80,7 @@ def _exactly(layout: Layout, i: int, value: Any, column: Columns, readings: int)
     return clamped(value, nextafter(found.low, -inf), nextafter(found.high, inf), True)
 
 
-def _spread(monoid: Monoid, column: array[float]) -> tuple[float, float, bool]:
+def spread(monoid: Monoid, column: array[float]) -> tuple[float, float, bool]:
     """Least and greatest variance or standard deviation, and whether it is known but for rounding.
 
     From the readings that are held: an engine that subtracts may still carry what those that left rounded away. A mean

@@ -16,13 +16,11 @@ from sluicegate.records import Bounded
 def exactly(monoid: Monoid, first: Sequence[float], second: Sequence[float], value: float | None) -> Bounded:
     """The result between the two floats next to the exact one; `first` is times where `monoid` is over time.
 
-    `value` None: moments beyond float64, or no result.
+    `value` None: no result, or one whose moments are beyond float64, of which nothing is certain then.
     """
-    if value is None:
-        return Bounded(None, None, None, True)
     found = _result(monoid, first, second)
-    if found is None:
-        return Bounded(None, None, None, True)
+    if found is None or value is None:
+        return Bounded(None, None, None, found is None)
     nearest = _nearest(found)
     low, high = nextafter(nearest, -inf), nextafter(nearest, inf)
     if monoid.kind == "correlation":
@@ -50,9 +48,11 @@ def _result(monoid: Monoid, first: Sequence[float], second: Sequence[float]) -> 
 
 
 def _correlation(uv: int, uu: int, vv: int) -> Fraction:
-    """Its square's root to 64 bits, with its sign."""
-    root = isqrt((uv * uv << 256) // (uu * vv))
-    return Fraction(root if uv >= 0 else -root, 1 << 128)
+    """Its square's root to 64 bits, with its sign; however small it is."""
+    square, below = uv * uv, uu * vv
+    shift = 128 + max(0, below.bit_length() - square.bit_length())
+    root = isqrt((square << 2 * shift) // below)
+    return Fraction(root if uv >= 0 else -root, 1 << shift)
 
 
 def _scaled(numbers: Sequence[float]) -> tuple[list[int], int]:

@@ -1,16 +1,20 @@
 """Results of a partition, and between which values the exact ones certainly lie where the edge cuts a bucket.
 
 A bucket's readings are known by count, sum and extremes alone, so any of them may be inside (`bounds.sums.subset`).
+Of single readings rounding alone is uncertain; how far it goes is told from the readings themselves.
 """
 
 from __future__ import annotations
 
 import math
+from array import array
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from sluicegate.bounds import sums
-from sluicegate.bounds.intervals import difference
+from sluicegate.bounds.intervals import clamped, difference, spread
 from sluicegate.keyed.definition import Totals
+from sluicegate.monoids import Monoid
 from sluicegate.records import Bounded
 
 WALKED = ("variance", "std", "first", "last", "argmin", "argmax")
@@ -49,10 +53,10 @@ def value(kind: str, totals: Totals) -> Any:
     return {"min": totals.least, "max": totals.greatest, "range": totals.greatest - totals.least}[kind]
 
 
-def bounded(kind: str, totals: Totals) -> Bounded:
-    """The result and its interval."""
+def bounded(kind: str, totals: Totals, readings: Sequence[float] = ()) -> Bounded:
+    """The result and its interval; `readings`: the values that are inside, where single ones are kept."""
     if totals.cut is None:
-        return _whole(kind, totals)
+        return _whole(kind, totals, readings)
     first, last, count, whole, lo, hi, cutoff, known = totals.cut
     least, most, taken = _inside(first, last, count, cutoff, known)
     if kind == "count":
@@ -72,11 +76,14 @@ def bounded(kind: str, totals: Totals) -> Bounded:
     return Bounded(of.low if kind == "min" else of.high, of.low, of.high, of.exact)
 
 
-def _whole(kind: str, totals: Totals) -> Bounded:
+def _whole(kind: str, totals: Totals, readings: Sequence[float]) -> Bounded:
     """Nothing but rounding is uncertain: how much it is follows from the extremes, which buckets always know."""
     known = value(kind, totals)
-    if kind in ("sum", "mean") and totals.inside and totals.least <= totals.greatest:
-        inside = sums.Inside(totals.inside, totals.sum, totals.least, totals.greatest)
+    if kind in ("variance", "std") and known is not None:
+        return clamped(known, *spread(Monoid(kind), array("d", readings)))
+    if kind in ("sum", "mean") and totals.inside:
+        extremes = (min(readings), max(readings)) if readings else (totals.least, totals.greatest)
+        inside = sums.Inside(totals.inside, totals.sum, *extremes)
         found = (sums.sum_interval if kind == "sum" else sums.mean_interval)(inside, sums.NOTHING, 0.0)
         return Bounded(known, min(found.low, known), max(found.high, known), True)
     if kind == "range" and known is not None:

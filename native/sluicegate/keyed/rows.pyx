@@ -246,6 +246,10 @@ cdef class PartitionRows(Directory):
             off += row[1] - mean
             m2 += (row[1] - mean) * (row[1] - mean)
         m2 -= off * off / (slot.tail - slot.head)
+        if low[1] == high[1]:
+            m2 = 0.0
+        elif not m2 < INFINITE:  # squares are beyond float64, so that their difference may be no number
+            m2 = INFINITE
         row = slot.rows + <size_t> (slot.tail - 1) * self.stride
         return More(
             (slot.rows + <size_t> slot.head * self.stride)[1], row[1], time_of(low), time_of(high), m2 if m2 > 0.0 else 0.0

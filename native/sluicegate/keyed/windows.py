@@ -184,7 +184,7 @@ class KeyedWindows:
         slot = self._core.slot(key)
         if slot < 0:
             raise KeyError(key)
-        return self._answer(self._core.totals(slot), bounds)
+        return self._answer(self._core.totals(slot), self._readings(slot) if bounds else None)
 
     def query_all(self, *, bounds: bool = False, piece: int = 1024) -> Iterator[dict[Key, Any]]:
         """All keys' results, `piece` keys at a time.
@@ -195,20 +195,27 @@ class KeyedWindows:
             raise ConfigurationError(f"piece: {piece!r}, expected a whole number from 1 to 2^31 - 1")
         begin = 0
         while begin >= 0:
-            found, begin = self._piece(begin, piece)
+            found, begin = self._piece(begin, piece, bounds)
             if found:
-                yield {key: self._answer(totals, bounds) for key, totals in found}
+                yield {key: self._answer(totals, readings) for key, totals, readings in found}
 
     @_alone
-    def _piece(self, begin: int, size: int) -> tuple[list[tuple[Key, Totals]], int]:
-        found: tuple[list[tuple[Key, Totals]], int] = self._core.piece(begin, size)
-        return found
+    def _piece(self, begin: int, size: int, bounds: bool) -> tuple[list[tuple[Key, Totals, list[float] | None]], int]:
+        found, begin = self._core.piece(begin, size)
+        slot = self._core.slot
+        return [(key, totals, self._readings(slot(key)) if bounds else None) for key, totals in found], begin
 
-    def _answer(self, totals: Totals, bounds: bool) -> Any:
-        ask = intervals.bounded if bounds else intervals.value
-        if self._single:
-            return ask(self._kinds[""], totals)
-        return {name: ask(kind, totals) for name, kind in self._kinds.items()}
+    def _readings(self, slot: int) -> list[float]:
+        """The values of a partition, which its intervals are told from; of one of buckets none are kept."""
+        return [] if self._definition.width else [value for _, value in self._core.rows(slot)]
+
+    def _answer(self, totals: Totals, readings: list[float] | None) -> Any:
+        """With `readings` each as `Bounded`."""
+        answers = {
+            name: intervals.value(kind, totals) if readings is None else intervals.bounded(kind, totals, readings)
+            for name, kind in self._kinds.items()
+        }
+        return answers[""] if self._single else answers
 
     @_alone
     def verify(self) -> None:

@@ -12,6 +12,7 @@ from sluicegate.core import Core
 from sluicegate.errors import BoundsError, BusyError, ConfigurationError
 from sluicegate.histograms.composition import Composition
 from sluicegate.histograms.constrained import LEAST
+from sluicegate.monoids import Monoid
 from sluicegate.monoids.layout import Layout
 from sluicegate.policies import Policy
 from sluicegate.policies.custom import Field, fields
@@ -22,6 +23,12 @@ from sluicegate.window.subsequence import Subsequence
 Value = float | int | None
 Asked = ParamSpec("Asked")
 Found = TypeVar("Found")
+
+
+def of_nothing(monoid: Monoid, value: Any) -> Bounded:
+    """What an empty window answers; between which numbers its distinct values lie are numbers, as of any window."""
+    ends = 0 if monoid.kind == "distinct_count" else value
+    return Bounded(value, ends, ends, True)
 
 
 class Footprint(NamedTuple):
@@ -109,7 +116,7 @@ class Queries:
         """Of an empty window, or of single readings: by a walk over the leaves where rounding depends on them."""
         values, held = self._core.results(), self._core.tail - self._core.head
         if not held:
-            return [Bounded(value, value, value, True) for value in values]
+            return [of_nothing(monoid, value) for monoid, value in zip(self._layout.monoids, values, strict=True)]
         from sluicegate.bounds.intervals import exactly  # an agent's windows have buckets
 
         return exactly(self._layout, values, self._slot_of_leaves, held)

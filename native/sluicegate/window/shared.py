@@ -22,6 +22,7 @@ from sluicegate.monoids.results import empty
 from sluicegate.policies import Count, Time
 from sluicegate.records import Bounded
 from sluicegate.window import snapshot
+from sluicegate.window.answers import of_nothing
 from sluicegate.window.configure import Centers, Footprint, Value, Window
 
 MOST = 64
@@ -291,7 +292,7 @@ def _left(kind: int, leaf: Sequence[Any], cutoff: int) -> bool:
 
 def _nothing(monoid: Monoid, bounds: bool) -> Any:
     value = empty(monoid)
-    return Bounded(value, value, value, True) if bounds else value
+    return of_nothing(monoid, value) if bounds else value
 
 
 def _longest(policies: Mapping[str, Any], histograms: Sequence[Histogram]) -> str:

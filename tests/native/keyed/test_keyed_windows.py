@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import random
 from array import array
 from collections.abc import Iterator
@@ -138,6 +139,27 @@ def test_long_windows_through_the_growth_of_their_rows(core: str) -> None:
             compare(window, oracle, True)
     assert oracle.late > 50
     assert window.late == oracle.late
+
+
+@pytest.mark.parametrize(
+    "values",
+    [(1e9, 1e9 + 2.0**-20, 0.1), (0.1, 0.2, 0.3), (3e-323, 5e-324, 0.0), (1e200, -3e199, 7.1e199), (1e200,) * 3],
+)
+def test_rounding_is_in_each_interval(values: tuple[float, ...]) -> None:
+    """Of sums, means and spreads over readings, whatever else is asked, as fractions have them."""
+    x = [Fraction(value) for value in values]
+    mean = sum(x) / len(x)
+    truth = {"sum": sum(x), "mean": mean, "variance": sum((each - mean) ** 2 for each in x) / len(x)}
+    for name, made in (("sum", sg.sum()), ("mean", sg.mean()), ("variance", sg.variance()), ("std", sg.std())):
+        window = sg.KeyedWindows(made, policy=sg.policies.count(3))
+        window.insert_many([7] * 3, list(values))
+        found = window.query(7, bounds=True)
+        assert found == next(window.query_all(bounds=True))[7]
+        low, high = (Fraction(end) if end < math.inf else end for end in found[1:3])
+        assert low <= found.value <= high
+        low, high = (low**2, high**2) if name == "std" else (low, high)
+        assert low <= truth["variance" if name == "std" else name] <= high
+        assert found.value > 0 or name not in ("variance", "std") or len(set(values)) == 1 or max(values) < 1e-300
 
 
 @pytest.mark.parametrize("buckets", [4, 16])

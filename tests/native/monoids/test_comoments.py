@@ -142,6 +142,33 @@ def test_what_has_no_line_has_none() -> None:
     assert still.query() == {"covariance": 0.0, "sample": 0.0, "r": None}
 
 
+@pytest.mark.parametrize("scale", [1e200, 5e-324])
+def test_nothing_is_certain_of_moments_beyond_float64(scale: float) -> None:
+    """Values that go together have a correlation: that the window has none to tell is no exact answer."""
+    pairs = sg.Window(sg.correlation("a", "b"), policy=sg.policies.count(9))
+    for x in (1.0, 2.0, 4.0):
+        pairs.insert({"a": x * scale, "b": x * scale})
+    assert pairs.query(bounds=True)["correlation"] == (None, None, None, False)
+
+
+def test_a_tiny_correlation_and_mean_over_time_lie_in_their_intervals() -> None:
+    """Where squares and quotients fall below float64's normal numbers."""
+    values = [1e150, 1.0, -1e150, 3.0, 1e-150]
+    pairs = sg.Window(sg.correlation("a", "b"), policy=sg.policies.count(9))
+    for a, b in zip(values, [0.0, 1e-150, 0.0, 0.0, 0.0], strict=True):
+        pairs.insert({"a": a, "b": b})
+    found = pairs.query(bounds=True)["correlation"]
+    n, x, y = 5, [Fraction(each) for each in values], Fraction(1e-150)
+    both, first, second = x[1] * y - sum(x) * y / n, sum(each**2 for each in x) - sum(x) ** 2 / n, y**2 - y**2 / n
+    assert found.high < 0 or found.low > 0
+    assert min(found.low**2, found.high**2) <= both**2 / first / second <= max(found.low**2, found.high**2)
+    for histograms in ([], [sg.Constrained(4)]):
+        level = sg.Window(sg.time_weighted_mean(), policy=sg.policies.count(9), histograms=histograms)
+        level.insert_many([5e-324, 0.0, 0.0], [0, 1, 3])
+        found = level.query(bounds=True)["time_weighted_mean"]
+        assert found.low <= Fraction(5e-324) / 3 <= found.high
+
+
 def test_columns_and_storage() -> None:
     """A batch gives a column each, as readings one by one do; restored, a window goes on bit for bit."""
     one, many = (sg.Window(LINES, policy=sg.policies.count(16)) for _ in range(2))

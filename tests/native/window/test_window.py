@@ -47,6 +47,14 @@ def test_an_empty_window_answers() -> None:
         assert window.buckets() == []
 
 
+def test_no_values_are_a_number_of_values() -> None:
+    """The interval of distinct values is of whole numbers, also before the first reading."""
+    windows = sg.Windows(sg.distinct_count(), policies={"few": sg.policies.count(2)}, histograms=[sg.Constrained(4)])
+    for found in (sg.Window(sg.distinct_count(), policy=sg.policies.count(2)).query(bounds=True),
+                  windows.query(bounds=True)["few"]):  # fmt: skip
+        assert found["distinct_count"][1:] == (0, 0, True)
+
+
 def test_a_late_reading_changes_no_answer() -> None:
     """A reading older than the window's span is counted as late and never inside, in a batch too."""
     window = sg.Window({"sum": sg.sum(), "max": sg.max()}, policy=sg.policies.time(10))
