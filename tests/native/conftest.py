@@ -1,8 +1,11 @@
-"""Runs the window suites over the compiled core and its readable twin."""
+"""Runs the window suites over the compiled core and its readable twin; of the twin's cases some, all in a whole run."""
 
 from __future__ import annotations
 
+import zlib
+
 import pytest
+from thorough import WHOLE
 from twins import checks as pure_checks
 from twins import core as pure
 
@@ -20,3 +23,27 @@ def implementation_of_window(request: pytest.FixtureRequest, monkeypatch: pytest
     for name in ("first_refused", "first_late", "first_not_positive"):
         monkeypatch.setattr(batches, name, getattr(checks if module is compiled else pure_checks, name))
     return str(request.param)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of the twin's cases of one test the first and about every fourth run, unless tests are named or the run is whole.
+
+    What users get is the compiled code, all of whose cases run; suites of their own hold it to the twin bit by bit.
+    """
+    if WHOLE or any("::" in each for each in config.args):
+        return
+    begun, kept, left = set[str](), list[pytest.Item](), list[pytest.Item]()
+    for item in items:
+        test = item.nodeid.partition("[")[0]
+        chosen = not _is_the_twins(item) or test not in begun or zlib.crc32(item.nodeid.encode()) % 4 == 0
+        if _is_the_twins(item):
+            begun.add(test)
+        (kept if chosen else left).append(item)
+    config.hook.pytest_deselected(items=left)
+    items[:] = kept
+
+
+def _is_the_twins(item: pytest.Item) -> bool:
+    """Whether it runs one of two implementations, and that is the pure one."""
+    said = item.callspec.id.split("-") if isinstance(item, pytest.Function) and hasattr(item, "callspec") else []
+    return "pure" in said
