@@ -87,7 +87,7 @@ def check(question: Any, column: array[float], inside_after: Iterable[array[floa
 @pytest.mark.parametrize("gap", [even, jittered, independent, bursts])
 def test_every_size_by_time(gap: Callable[[random.Random], int], late: bool, question: Any) -> None:
     """1 … 130 readings about, in batches long enough for a tile; the state is that of single readings."""
-    for size in some(range(1, 131), 6):
+    for size in some(range(1, 131), 9):
         rng = random.Random(f"{gap.__name__} {late} {size}")
         times = stream(gap, rng, 3 * size + 160, late)
         values = array("d", (rng.uniform(-1, 1) for _ in times))

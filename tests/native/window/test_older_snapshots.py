@@ -1,9 +1,9 @@
 """What earlier builds stored is read, and goes on; or it is refused with what to do.
 
-tests/cases/snapshots holds the snapshots of `stored()` as builds before each change of the state wrote them: version 1
+tests/cases/snapshots holds the snapshots of `stored` as builds before each change of the state wrote them: version 1
 at 1239007^ (R1 with the newest leaf in it), 2 at e2d34bd (no limit of buckets), 3 at 82efbb9 (before batches went in
 blocks, which takes R0 and R1 at other times). They were written by checking each out, building it, and calling
-`stored(values, times)[name].snapshot()` with this module's `stored`, `VALUES` and `TIMES`, 400 readings one by one.
+`stored(name).snapshot()` with this module's `stored`, `VALUES` and `TIMES`, 400 readings one by one.
 """
 
 from __future__ import annotations
@@ -44,14 +44,13 @@ def options() -> dict[str, dict[str, Any]]:
     }
 
 
-def stored() -> dict[str, sg.Window]:
-    """The windows after all readings."""
-    windows = {name: sg.Window(**each) for name, each in options().items()}
-    for window in windows.values():
-        for value, time in zip(VALUES[:400], TIMES[:400], strict=True):
-            window.insert(value, time=time)
-        window.insert_many(VALUES[400:], TIMES[400:])
-    return windows
+def stored(name: str) -> sg.Window:
+    """A window after all readings."""
+    window = sg.Window(**options()[name])
+    for value, time in zip(VALUES[:400], TIMES[:400], strict=True):
+        window.insert(value, time=time)
+    window.insert_many(VALUES[400:], TIMES[400:])
+    return window
 
 
 def near(found: Any, expected: Any) -> bool:
@@ -68,7 +67,7 @@ def near(found: Any, expected: Any) -> bool:
 )
 def test_it_is_read_and_goes_on(version: str, name: str) -> None:
     """The answer of then; and after as many readings more that of a window that was never stored."""
-    now = stored()[name]
+    now = stored(name)
     back = sg.Window.restore((CASES / version / f"{name}.bin").read_bytes(), **options()[name])
     back.verify()
     assert near(back.query(), now.query())
