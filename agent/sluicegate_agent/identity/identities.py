@@ -12,6 +12,7 @@ from sluicegate_agent.identity.contents import Contents
 from sluicegate_agent.identity.deliveries import kept
 from sluicegate_agent.identity.posted import Posted
 from sluicegate_agent.identity.sequences import Sequences
+from sluicegate_agent.identity.strangers import Strangers
 from sluicegate_agent.identity.unsure import Unsure
 from sluicegate_agent.identity.verdict import Found, Verdict, content_of
 from sluicegate_agent.messages import Decoded, Message
@@ -54,6 +55,8 @@ class Identities:
         self.bare = Bare(connection, set(), kept(self._in_flight))
         senders = sum(source.keys.most if source.is_plant else 1 for source in config.sources)
         self.unsure = Unsure(connection, kept(self._in_flight), self._horizon * senders)
+        self.strangers = Strangers(connection)
+        self._fixed = {source.topic for source in config.sources if not source.is_plant}
         self.bare.is_asked = any(is_bare(source) for source in config.sources)
         for source in config.sources:
             if not source.is_plant:
@@ -121,6 +124,7 @@ class Identities:
         for sequences in self.sequences.values():
             sequences.committed(generation)
         self.bare.committed(generation)
+        self.strangers.committed(generation)
 
     def confirmed(self, generation: int) -> None:
         """The broker knows the messages of commit number `generation`, and of those before, to be acknowledged."""
@@ -128,6 +132,7 @@ class Identities:
             if sequences.unconfirmed:
                 sequences.confirmed(generation)
         self.bare.confirmed(generation)
+        self.strangers.confirmed(generation)
 
     def missing(self, sender: str) -> int:
         """What the numbers of a sender say is lost; 0 where it has none."""
@@ -141,6 +146,7 @@ class Identities:
     def connected(self, *, session_present: bool) -> None:
         """A new connection to the broker."""
         self.bare.connected(session_present=session_present)
+        self.strangers.connected(session_present=session_present)
         for contents in self.contents.values():
             contents.connected()
 
@@ -149,7 +155,8 @@ class Identities:
         found = Found(Verdict.NEW) if is_new else self._found(source, message, decoded)
         if found.verdict is Verdict.NEW:
             doubt = self.unsure.of_file if is_new else self.unsure.doubt
-            if doubt(decoded.time_us if source.time is not None else None):
+            is_strange = decoded.source not in self._fixed and self.strangers.doubt(message, decoded.source)
+            if doubt(decoded.time_us if source.time is not None else None) or is_strange:
                 found = found._replace(doubt=1)
         return found
 

@@ -179,6 +179,8 @@ class Entry:
         """Whether all streams of a source are there, and its messages change nothing of them."""
         if isinstance(source, Route) and (source.told or source.asked or source.unfilled):
             return False
+        if self.identities.strangers.is_open:
+            return False
         return all(stream in self.state.streams for stream in source.streams)
 
     def heard_run(self, source: SourceConfig, missing: int) -> None:

@@ -71,9 +71,12 @@ class Senders:
             self._known.move_to_end(sender)
             return False
         self._known[sender] = None
+        was_here = sender in self._gone
         self._gone.pop(sender, None)
         if sender in self._away:
             self._back.add(sender)
+        elif not was_here:
+            self._identities.strangers.came(sender)
         if len(self._known) > self.most:
             oldest, _ = self._known.popitem(last=False)
             self._gone[oldest] = None
@@ -88,7 +91,10 @@ class Senders:
             newest = connection.execute("SELECT coalesce(max(number), 0) FROM departed").fetchone()[0]
             rows = [named("departed", newest + place, sender) for place, sender in enumerate(self._gone, 1)]
             connection.executemany("INSERT OR REPLACE INTO departed VALUES (?, ?, ?)", rows)
+            for sender in self._gone:
+                self._identities.strangers.left(sender)
             self._forget(connection)
+        self._identities.strangers.save(connection)
 
     def _forget(self, connection: sqlite3.Connection) -> None:
         query = "SELECT number, sender FROM departed ORDER BY number DESC LIMIT -1 OFFSET ?"
@@ -99,9 +105,11 @@ class Senders:
             connection.execute("DELETE FROM retained WHERE topic = ?", (sender.partition(SENDER)[0],))
             connection.execute("DELETE FROM departed WHERE number = ?", (number,))
             self._away.discard(sender)
+            self._identities.strangers.forgot(sender)
 
     def saved(self) -> None:
         """It is durable: the memory of those that left can go."""
+        self._identities.strangers.saved()
         stay = {sender for sender in self._gone if not self._identities.put_away(sender)}
         self._away = (self._away | self._gone.keys()) - self._back
         self._known.update(dict.fromkeys(stay))

@@ -221,6 +221,62 @@ def test_a_batch_that_is_sent_again_is_known_however_many_senders_it_has(tmp_pat
     assert plant.count("duplicates") == 20
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("told", ["sequence", "time"])
+def test_what_comes_again_of_senders_that_are_forgotten_is_in_doubt(tmp_path: Path, told: str, restarted: bool) -> None:
+    """PUBACKs of several commits lost at once, of twenty machines with room for three: at most once for certain.
+
+    Once the broker has taken a later acknowledgement, what is new counts without doubt, also over a connection more.
+    """
+    source = keyed(3, "lru") if told == "sequence" else {k: v for k, v in keyed(3, "lru").items() if k != "sequence"}
+    plant = Plant(configured(tmp_path, source))
+
+    def all_say(machines: range, *, dup: bool = False) -> None:
+        for machine in machines:
+            if plant.pipeline.has_enough:
+                plant.commit()
+            plant.say(f"plant/m{machine}", said(machine), dup=dup)
+        plant.commit()
+
+    all_say(range(20))
+    if restarted:
+        plant.restart()
+    plant.pipeline.connected(session_present=True)
+    all_say(range(20), dup=True)
+    assert plant.count("accepted") - plant.count("undecidable") <= 20 * len(SIGNS)
+    plant.pipeline.confirmed(plant.pipeline.generation)
+    plant.pipeline.connected(session_present=True)
+    before = plant.count("undecidable")
+    all_say(range(20, 23))
+    assert plant.count("undecidable") == before
+    plant.hand_over(tmp_path)
+    buckets = [bucket for chunk in documents(tmp_path) for bucket in chunk.buckets]
+    assert sum(bucket.n - bucket.doubt for bucket in buckets) <= 23 * len(SIGNS)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("most", [3, 10])
+def test_what_a_subscription_brings_of_senders_that_are_forgotten_is_in_doubt(
+    tmp_path: Path, most: int, restarted: bool
+) -> None:
+    """Retained messages of twenty machines come once more: of those that are remembered none counts again."""
+    plant = Plant(configured(tmp_path, keyed(most, "lru")))
+    for retain in (False, True):
+        plant.pipeline.connected(session_present=False)
+        for machine in range(20):
+            if plant.pipeline.has_enough:
+                plant.commit()
+                plant.pipeline.confirmed(plant.pipeline.generation)
+            plant.say(f"plant/m{machine}", said(machine), retain=retain)
+        plant.commit()
+        plant.pipeline.confirmed(plant.pipeline.generation)
+        if restarted and not retain:
+            assert plant.count("undecidable") == 0
+            plant.restart()
+    assert plant.count("accepted") - plant.count("undecidable") == 20 * len(SIGNS)
+    assert plant.count("undecidable") == (0 if most == 10 else 20 * len(SIGNS))
+
+
 def test_rows_of_keys_that_left_do_not_pile_up(tmp_path: Path) -> None:
     """Of 200 keys with room for 3, at most twice as many senders and streams are in the store once all is sent."""
     plant = Plant(configured(tmp_path, keyed(3, "lru")))
