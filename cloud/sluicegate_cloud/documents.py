@@ -62,6 +62,8 @@ DOCUMENTS = ddl(_DOCUMENT)
 ARROW = pa.schema([(name, _KINDS[kind]) for name, kind in _DOCUMENT.items()])
 _BATCH_BYTES, _MOST_FILE = 8 << 20, 1 << 30
 _MOST_REASON, _MOST_NAME = 400, 250
+#: Readings that a document may tell of: what some devices make up would sum up to beyond 64 bits, for all of them.
+MOST_READINGS = 1 << 48
 #: Bytes of an agent's health that are kept.
 MOST_HEALTH = 8_192
 _FIELDS = itemgetter(*BUCKET_FIELDS)
@@ -222,6 +224,9 @@ def _text(text: str) -> str:
 
 def _decoded(data: bytes) -> dict[str, Any]:
     columns = chunks.columns(data)
+    gaps = np.abs(np.frombuffer(columns["gap"], np.int64)).sum(dtype=np.float64)
+    if max(columns["first"][0] + columns["readings"], gaps) > MOST_READINGS:
+        raise ValueError(f"it tells of more than {MOST_READINGS} readings, had or missing: no stream has so many")
     packed = b"".join(_FIELDS(columns))
     row = {name: columns.get(name) for name in ("id", *OWNER, "readings")}
     row |= {"first": columns["first"][0], "buckets": len(columns["n"]), **columns["totals"]}
@@ -256,7 +261,7 @@ def _holes(batch: pa.RecordBatch) -> pa.RecordBatch:
     columns |= {"total": zero.astype(np.float64), "gap": batch["hole"]}
     columns |= {"first": np.where(before, first - hole, -1 - first)}
     columns |= {"t_first": np.minimum(low, high), "t_last": np.maximum(low, high)}
-    chunk = pa.nulls(batch.num_rows, pa.string())
+    chunk = pa.nulls(batch.num_rows, batch["id"].type)  # a session may have texts of 64-bit lengths
     return pa.RecordBatch.from_pydict({name: batch[name] for name in OWNER} | columns | {"chunk": chunk})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,7 @@ from test_feed_client import reader  # noqa: F401  (the environment's credential
 from sluicegate.format import chunk as chunks
 from sluicegate.format.bucket import Bucket
 from sluicegate_cloud.errors import GatewayError
-from sluicegate_cloud.feed import access, changes, rows
+from sluicegate_cloud.feed import access, changes, client, rows
 from sluicegate_cloud.feed.client import Client
 from sluicegate_cloud.feed.gateway import Gateway
 from sluicegate_cloud.feed.source import FeedStreamReader
@@ -93,6 +94,19 @@ def test_a_page_over_its_bound_is_asked_for_in_smaller_ones(monkeypatch: pytest.
         assert read(server)[0] == [1]
         assert [query["limit"] for _, query, _ in server.asked[:5]] == ["64", "16", "4", "1", "1"]
         assert "include_docs" not in server.asked[4][1]
+
+
+def test_the_largest_answer_fits_into_a_worker() -> None:
+    """Whatever a device put into its documents: nothing takes more memory for its length than empty objects."""
+    body = b"[" + b"{}," * 50_000 + b"{}]"
+    tracemalloc.start()
+    try:
+        client._parsed(body)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert chunks.MAX_DOCUMENT * 2 < changes.MOST
+    assert peak / len(body) * changes.MOST < 768 << 20
 
 
 def test_a_users_own_row_is_no_document() -> None:

@@ -148,6 +148,21 @@ def test_no_document_ends_the_reading() -> None:
     assert refused > 0.9 * FUZZED
 
 
+@pytest.mark.parametrize("made_up", [{"n": 1 << 61}, {"first": 1 << 61}, {"gap": 1 << 61}, {"gap": -(1 << 61)}])
+def test_counts_beyond_reason_are_set_aside(made_up: dict[str, int]) -> None:
+    """A few of them would make the counts of all devices overflow."""
+    builder = Builder(20.0, 0)
+    for at in range(2):
+        builder.add(20.0, 1_000_000 * at)
+    one = builder.close()._replace(**made_up)
+    ends = {"o_first": one.first, "o_last": one.first + one.n - 1, "n": one.n}
+    one = one._replace(**{f"{extreme}_{name}": at for extreme in ("low", "high") for name, at in ends.items()})
+    data = chunks.encode(chunks.Chunk("board-1", "s", f"{1:016x}", 20.0, [one], [None]))
+    (row,) = (row for batch in document_batches([Found("x.json", lambda: data)]) for row in batch.to_pylist())
+    assert (row["device"], row["packed"]) == ("board-1", None)
+    assert "more than 281474976710656 readings" in row["reason"]
+
+
 def test_documents_that_inflate_are_held_one_at_a_time(tmp_path: Path) -> None:
     """Small ones that carry much more in sketches: a batch has no more than it may, and one more; when kept too."""
     part = struct.pack("<q", hll.REGISTERS) + b"\1" * 4096

@@ -15,8 +15,9 @@ from sluicegate_cloud.feed.client import Client, TooLargeError, UnreadableError
 
 #: Where a feed begins.
 BEGINNING = "0"
-#: No answer is larger. A document has at most 20 MiB, so that one alone always fits.
-MOST = 64 << 20
+#: No answer is larger. A chunk has at most 8 MiB, so that one alone always fits; JSON takes up to 28 times as much in
+#: memory as it is long.
+MOST = 24 << 20
 #: What a page aims at, and the rows it may have.
 AIM, FIRST_ROWS, MOST_ROWS = 8 << 20, 64, 5_000
 _ROW = 64  # bytes: what a row of the feed costs beside its document, at least

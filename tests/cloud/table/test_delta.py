@@ -130,7 +130,8 @@ def test_a_table_made_anew_at_the_same_place_has_published_nothing(
 def test_a_delta_table_follows_the_table(jars: Path, tmp_path: Path) -> None:
     """Published after each run, and twice: the rows are the table's, to the bit, with their revisions.
 
-    The clocks of two boards are where no calendar is.
+    So are they of another table at the same place, whose versions have the same numbers. The clocks of two boards are
+    where no calendar is.
     """
     rng, out = random.Random(8), tmp_path / "out"
     documents = documents_of(random_fleet(rng, CUT, 4, 40, ordinary=True), "s", rng)
@@ -159,6 +160,17 @@ def test_a_delta_table_follows_the_table(jars: Path, tmp_path: Path) -> None:
         version = store.commit(anew(store, version))
         store.vacuum(kept=1, abandoned_s=-1)
         assert published() == len(windows(store, version)), "the version that is there is not kept: all is replaced"
+        old, known = version, windows(store, version)
+        shutil.rmtree(store.root)
+        store, version = store_at(store.root, version.definition)
+        for run_of in range(old.number):  # made anew at the same place: other rows under the same numbers
+            version = take_in(store, version, table_of(documents[run_of : run_of + 1], run_of))
+        assert (version.number, version.identity != old.identity) == (old.number, True)
+        assert published() > 0
+        assert known.keys() - rows(out).keys(), "nothing of the old one went: choose another seed"
+        assert published() == 0
+        version = take_in(store, version, table_of(documents[third:], third))
+        assert published() > 0
         shutil.copytree(store.root, tmp_path / "other")
         assert "has the windows of" in at.done("publish", table="other", place="out")["text"]
         assert "has other columns" in at.done("publish", table=str(_other(tmp_path)), place="out")["text"]
