@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
@@ -29,6 +31,7 @@ from sluicegate_cloud.places.bucket import OBJECTS, ahead, begin_of
 from sluicegate_cloud.places.compacted import ENDING
 from sluicegate_cloud.schema import BUCKET_FIELDS, OWNER, USED, ddl
 
+log = logging.getLogger("sluicegate.documents")
 PATHS = "path string"
 _KINDS = {"string": pa.string(), "bigint": pa.int64(), "double": pa.float64(), "binary": pa.binary()}
 _KINDS["map<string, map<bigint, binary>>"] = pa.map_(pa.string(), pa.map_(pa.int64(), pa.binary()))
@@ -97,10 +100,24 @@ def of_files(paths: Sequence[str], kind: str) -> Iterator[pa.RecordBatch]:
     """Of files their `documents`, or the `buckets` of those that can be read; copies and holes are told apart later."""
     if not paths:
         return
-    for batch in decode_files([pa.RecordBatch.from_pydict({"path": pa.array(paths, pa.string())})]):
-        used = batch if kind == "documents" else batch.filter(batch["reason"].is_null())
+    batches = decode_files([pa.RecordBatch.from_pydict({"path": pa.array(paths, pa.string())})])
+    yield from batches if kind == "documents" else buckets_of(batches, "a folder")
+
+
+def buckets_of(batches: Batches, where: str) -> Iterator[pa.RecordBatch]:
+    """The buckets of what is a chunk; what is not is counted by its reason, and said in the worker's log."""
+    refused: Counter[str] = Counter()
+    first: dict[str, str] = {}
+    for batch in batches:
+        left_out = batch.filter(pc.is_valid(batch["reason"]))
+        for row in left_out.select(["reason", "id", "path"]).to_pylist():
+            refused[row["reason"]] += 1
+            first.setdefault(row["reason"], row["id"] or row["path"])
+        used = batch.filter(pc.is_null(batch["reason"]))
         if used.num_rows:
-            yield used if kind == "documents" else bucket_rows(used)
+            yield bucket_rows(used)
+    for reason, count in refused.most_common(20):
+        log.warning("%s: %d documents left out, %s the first: %s", where, count, first[reason], reason)
 
 
 def _rows_of(path: str, remote: bool) -> Iterator[pa.RecordBatch]:

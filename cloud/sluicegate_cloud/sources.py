@@ -136,16 +136,30 @@ def _files(source: str) -> Iterator[str]:
 
 
 def _below(root: str) -> Iterator[str]:
-    """Whole files below a folder to any depth; in hidden folders too, for a device may be called `.a` or `_b`.
+    """Whole files below a folder to any depth, also where links lead; in hidden folders too, for a device may be
+    called `.a` or `_b`.
 
     Of a folder that holds compacted documents what counts.
     """
-    for folder, folders, names in os.walk(root, onerror=_cannot_list):
+    seen = {root}
+    for folder, folders, names in os.walk(root, onerror=_cannot_list, followlinks=True):
+        folders[:] = [name for name in folders if _leads_on(str(Path(folder, name)), root, seen)]
         if compacted.FOLDER in folders and (state := compacted.load(Folder.at(folder))).number:
             folders.clear()
             yield from (str(Path(folder, name)) for name in state.files)
             continue
         yield from (str(Path(folder, name)) for name in names if _is_whole(name))
+
+
+def _leads_on(path: str, root: str, seen: set[str]) -> bool:
+    """Whether to look into a folder: not into one that a link leads to a second time, or that `root` is in or has."""
+    if not Path(path).is_symlink():
+        return True
+    real = os.path.realpath(path)
+    if real in seen or os.path.commonpath((real, root)) in (real, root):
+        return False
+    seen.add(real)
+    return True
 
 
 def _is_whole(name: str) -> bool:

@@ -14,6 +14,7 @@ from sluicegate.format.bucket import Bucket
 from sluicegate.format.chunk import Chunk, decode, encode
 from sluicegate_cloud.documents import decode_files, unpack
 from sluicegate_cloud.schema import BUCKET_FIELDS
+from sluicegate_cloud.sources import list_sources
 
 
 def chunk(first: int = 0, buckets: int = 3, value: float = 1.0) -> Chunk:
@@ -101,3 +102,17 @@ def test_a_damaged_document_gets_a_reason(tmp_path: Path) -> None:
 def test_a_file_that_is_not_there_any_more_gets_a_reason(tmp_path: Path) -> None:
     """Deleted between listing and reading: reported like the others."""
     assert decoded(tmp_path / "gone.json")[0]["reason"] == "No such file or directory"
+
+
+def test_a_folder_is_searched_where_links_lead(tmp_path: Path) -> None:
+    """A board's folder may lie on another disk; each is searched once, whatever circles the links make."""
+    root, other = tmp_path / "chunks", tmp_path / "other"
+    for folder in (root / "here", other / "deep"):
+        folder.mkdir(parents=True)
+        (folder / "a.json").write_bytes(b"")
+    for link, to in ((root / "there", other), (root / "again", other / "deep"), (root / "newest", root / "here"),
+                     (other / "back", root), (other / "deep/up", other), (root / "above", tmp_path)):  # fmt: skip
+        link.symlink_to(to)
+    found = list_sources(str(root)).files
+    assert {Path(path).resolve() for path in found} == {root / "here/a.json", other / "deep/a.json"}
+    assert len(found) <= 3

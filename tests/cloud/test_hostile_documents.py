@@ -148,6 +148,16 @@ def test_no_document_ends_the_reading() -> None:
     assert refused > 0.9 * FUZZED
 
 
+def test_what_is_read_as_buckets_says_what_is_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """By its reason, how many and which is the first."""
+    for number, data in enumerate([chunk(), b"{", b"{"]):
+        (tmp_path / f"{number}.json").write_bytes(data)
+    paths = [str(path) for path in sorted(tmp_path.iterdir())]
+    (batch,) = documents.of_files(paths, "buckets")
+    assert sum(batch["n"].to_pylist()) == 6
+    assert [f"2 documents left out, {paths[1]} the first: no JSON" in text for text in caplog.messages] == [True]
+
+
 @pytest.mark.parametrize("made_up", [{"n": 1 << 61}, {"first": 1 << 61}, {"gap": 1 << 61}, {"gap": -(1 << 61)}])
 def test_counts_beyond_reason_are_set_aside(made_up: dict[str, int]) -> None:
     """A few of them would make the counts of all devices overflow."""

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import logging
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from sluicegate_cloud.documents import DOCUMENTS, bucket_rows
+from sluicegate_cloud.documents import DOCUMENTS, buckets_of
 from sluicegate_cloud.errors import SourceError
 from sluicegate_cloud.feed import access, changes, gateway, rows
 from sluicegate_cloud.feed.client import Client
@@ -21,7 +18,6 @@ from sluicegate_cloud.feed.gateway import Gateway
 from sluicegate_cloud.feed.provision import shards
 from sluicegate_cloud.schema import BUCKETS
 
-log = logging.getLogger("sluicegate.feed")
 NAME = "sluicegate_feed"
 SCHEMAS = {"buckets": BUCKETS, "documents": DOCUMENTS}
 _OPTIONS = ("path", "url", "rows", "channels", "ca", "credentials", "timeout", "maxdocuments")
@@ -132,23 +128,7 @@ def _read(options: Mapping[str, str], partition: InputPartition) -> Iterator[pa.
     with Client(_gateway(options)) as client:
         pages = changes.pages(client, partition.channel, partition.since, partition.until)
         documents = rows.batches(client, pages)
-        yield from documents if options["rows"] == "documents" else _buckets(documents, partition.channel)
-
-
-def _buckets(documents: Iterator[pa.RecordBatch], channel: str) -> Iterator[pa.RecordBatch]:
-    """The buckets of what is a chunk; what is not is counted by its reason, and said in the worker's log."""
-    refused: Counter[str] = Counter()
-    first: dict[str, str] = {}
-    for batch in documents:
-        left_out = batch.filter(pc.is_valid(batch["reason"]))
-        for reason, name in zip(left_out["reason"].to_pylist(), left_out["id"].to_pylist(), strict=True):
-            refused[reason] += 1
-            first.setdefault(reason, name)
-        used = batch.filter(pc.is_null(batch["reason"]))
-        if used.num_rows:
-            yield bucket_rows(used)
-    for reason, count in refused.most_common(20):
-        log.warning("%s: %d documents left out, %s the first: %s", channel, count, first[reason], reason)
+        yield from documents if options["rows"] == "documents" else buckets_of(documents, partition.channel)
 
 
 def _least(one: Offset, other: Offset | None) -> Offset:

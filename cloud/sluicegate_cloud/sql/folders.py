@@ -113,3 +113,10 @@ def is_folder(given: Mapping[str, str]) -> bool:
     options = {name.lower(): value for name, value in dict(given).items()}
     path = options.get("path", "")
     return path != "" and "url" not in options and not is_gateway(path)
+
+
+def require_no_table(given: Mapping[str, str]) -> None:
+    """Raises SourceError where the folder is a table: none of its files is a document, so a stream would have none."""
+    path = next(value for name, value in dict(given).items() if name.lower() == "path")
+    if Store(path).numbers():
+        raise SourceError(f"{path} is a table, and only what comes into a folder of documents is streamed: read it")

@@ -6,7 +6,7 @@ from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
 from sluicegate_cloud.feed.source import FeedSource
-from sluicegate_cloud.sql.folders import FolderReader, is_folder
+from sluicegate_cloud.sql.folders import FolderReader, is_folder, require_no_table
 from sluicegate_cloud.table.arriving import ArrivalReader
 
 NAME = "sluicegate"
@@ -33,5 +33,8 @@ class SluicegateSource(FeedSource):
         return FolderReader(self.options) if is_folder(self.options) else super().reader(schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        """What comes at a gateway, or into a folder. Raises SourceError for an option that will not do."""
-        return ArrivalReader(self.options) if is_folder(self.options) else super().streamReader(schema)
+        """What comes at a gateway, or into a folder. Raises SourceError for an option or a place that will not do."""
+        if not is_folder(self.options):
+            return super().streamReader(schema)
+        require_no_table(self.options)
+        return ArrivalReader(self.options)

@@ -13,6 +13,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from test_devices import document
 
 from sluicegate_cloud.errors import SourceError
+from sluicegate_cloud.sql.source import SluicegateSource
 from sluicegate_cloud.table import arriving
 from sluicegate_cloud.table.arriving import ArrivalReader
 
@@ -135,3 +136,14 @@ def test_options_that_will_not_do_say_so(inbox: Path) -> None:
         reader(inbox, version="1")
     with pytest.raises(SourceError, match="expected buckets or documents"):
         reader(inbox, rows="windows")
+
+
+def test_a_table_is_not_streamed(inbox: Path) -> None:
+    """None of its files is a document: a stream of it would have nothing, and not say so."""
+    source = SluicegateSource({"path": str(inbox), "noted": str(inbox.parent / "noted")})
+    schema: Any = None
+    assert isinstance(source.streamReader(schema), ArrivalReader)
+    (inbox / "versions").mkdir()
+    (inbox / "versions/00000001.json").write_text("{}")
+    with pytest.raises(SourceError, match="is a table, and only what comes into a folder of documents is streamed"):
+        source.streamReader(schema)
