@@ -92,7 +92,7 @@ class Bare:
         if self.is_asked:
             self._deliveries.save(connection)
             self._retained.save(connection)
-            self.unanswered.save(connection)
+        self.unanswered.save(connection)
 
     def saved(self) -> None:
         """The transaction is durable: nothing is waiting."""

@@ -14,7 +14,7 @@ from sluicegate_agent.identity.posted import Posted
 from sluicegate_agent.identity.sequences import Sequences
 from sluicegate_agent.identity.strangers import Strangers
 from sluicegate_agent.identity.unsure import Unsure
-from sluicegate_agent.identity.verdict import Found, Verdict, content_of
+from sluicegate_agent.identity.verdict import Found, Verdict, content_of, digest_of
 from sluicegate_agent.messages import Decoded, Message
 
 if TYPE_CHECKING:
@@ -155,10 +155,17 @@ class Identities:
         found = Found(Verdict.NEW) if is_new else self._found(source, message, decoded)
         if found.verdict is Verdict.NEW:
             doubt = self.unsure.of_file if is_new else self.unsure.doubt
-            is_strange = decoded.source not in self._fixed and self.strangers.doubt(message, decoded.source)
+            is_strange = decoded.source not in self._fixed and self._is_strange(message, decoded.source)
             if doubt(decoded.time_us if source.time is not None else None) or is_strange:
                 found = found._replace(doubt=1)
         return found
+
+    def _is_strange(self, message: Message, sender: str) -> bool:
+        """Whether what looks new may have counted before its sender was forgotten."""
+        if self.strangers.doubt(message, sender):
+            return True
+        unanswered = self.bare.unanswered
+        return bool(unanswered) and not message.qos and unanswered.take(digest_of(message))
 
     def _found(self, source: SourceConfig, message: Message, decoded: Decoded) -> Found:
         is_timed, sender = source.time is not None, decoded.source

@@ -10,6 +10,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable
 from hashlib import blake2b
+from itertools import islice
 
 from sluicegate_agent.checksums import checksum
 from sluicegate_agent.identity.stored import entries_of, last, save_entries
@@ -71,21 +72,21 @@ class Posted:
 class Unanswered:
     """Messages that counted and whose senders may not know it: who says the same once more may repeat one.
 
-    What a commit takes is among them until the next one: a kill in between leaves its senders without an answer.
+    What a commit takes of requests is durable with it: a kill before the answer leaves their senders without one.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         """Raises sqlite3.DatabaseError for a damaged row."""
-        self._again, self._now, self._written = Counter[bytes](), Counter[bytes](), b""
+        self._again, self._now, self._row, self._written = Counter[bytes](), Counter[bytes](), b"", b""
         found = connection.execute("SELECT value FROM meta WHERE key = ?", (UNANSWERED,)).fetchone()
         if found:
-            self._written = found[0]
+            self._row = self._written = found[0]
             self._again.update(read_digests(found[0]))
 
-    def take_now(self, message: Message) -> None:
-        """It is being counted, and its sender waits for the answer."""
-        if self._now.total() < _AGAIN_MOST:
-            self._now[digest_of(message)[:_SHORT]] += 1
+    def take_now(self, messages: Iterable[Message]) -> None:
+        """They are being counted, and their sender waits for the answer."""
+        room = max(0, _AGAIN_MOST - self._now.total())
+        self._now.update(digest_of(message)[:_SHORT] for message in islice(messages, room))
 
     def add(self, messages: Iterable[Message]) -> None:
         """These may be sent again."""
@@ -106,14 +107,20 @@ class Unanswered:
     def save(self, connection: sqlite3.Connection) -> None:
         """Write them, inside the caller's transaction."""
         all_of = b"".join([*self._again.elements(), *self._now.elements()][:_AGAIN_MOST])
-        row = _sealed(all_of) if all_of else b""
-        if row != self._written:
-            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (UNANSWERED, row))
-            self._written = row
+        self._row = _sealed(all_of) if all_of else b""
+        if self._row != self._written:
+            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (UNANSWERED, self._row))
 
     def saved(self) -> None:
-        """It is durable, and will be answered."""
+        """It is durable."""
+        self._written = self._row
+
+    def answered(self) -> None:
+        """All that is being counted was answered; the next commit says so."""
         self._now.clear()
+
+    def __bool__(self) -> bool:
+        return bool(self._again)
 
 
 def _less(counted: Counter[bytes], digest: bytes) -> bool:

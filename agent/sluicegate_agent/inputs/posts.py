@@ -12,7 +12,7 @@ import logging
 import socket
 import zlib
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from io import BytesIO
 from itertools import count, islice
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,9 @@ from sluicegate_agent.identity.identities import is_bare
 from sluicegate_agent.identity.posted import Posted
 from sluicegate_agent.identity.verdict import digest_of
 from sluicegate_agent.messages import Message, NotAsked, Unreadable
+from sluicegate_agent.payloads import parts_of
 from sluicegate_agent.plant.senders import POSTS
+from sluicegate_agent.routing.routes import Route
 from sluicegate_agent.web.access import Access
 from sluicegate_agent.web.desk import Ticket
 from sluicegate_agent.web.http import Refused, Request, Response
@@ -110,6 +112,7 @@ class Posts:
         self._numbers = count(1)
         place = pipeline.state.store.connection, POSTS, max(config.identity.horizon, 4096)
         self._keys = pipeline.identities.posted = Posted(*place)
+        self._unanswered = pipeline.identities.bare.unanswered
         self._server = Server(config.http, self._handle, "http", body=int(config.http.body))
         self._server.start()
         log.info("taking readings on %s", config.http.listen)
@@ -200,7 +203,7 @@ class Posts:
         while self._heard:
             post = self._heard.popleft()
             for message in self._first(post, post.again):
-                self._pipeline.identities.bare.unanswered.take(digest_of(message))
+                self._unanswered.take(digest_of(message))
         for post in self._counted:
             if post.is_lost or post.is_ended:
                 self._may_come_again(post)
@@ -227,12 +230,31 @@ class Posts:
     def _may_come_again(self, post: Post) -> None:
         """Its sender may not know that it counts: said once more it is in doubt, where nothing tells them apart."""
         is_taken = post.is_done or post in self._counted
-        if is_taken and post.at and not post.key and post.source is not None and is_bare(post.source):
-            self._pipeline.identities.bare.unanswered.add(self._first(post, post.at))
+        if is_taken and post.at and self._may_be_new_again(post):
+            self._unanswered.add(self._first(post, post.at))
             post.again, post.at = post.at, 0
 
     def _first(self, post: Post, count: int) -> Iterator[Message]:
-        return islice(self._messages(post.source, post), count) if post.source is not None else iter(())
+        """The parts of its first messages, each known for itself."""
+        if post.source is not None:
+            for message in islice(self._messages(post.source, post), count):
+                yield from self._parts(post.source, message)
+
+    def _parts(self, source: SourceConfig, message: Message) -> Iterable[Message]:
+        try:
+            return tuple(parts_of(source, message, self._config.limits))
+        except Unreadable:
+            return ()
+
+    def _may_be_new_again(self, post: Post) -> bool:
+        """Whether what it says may look new when it is said again: nothing tells it apart, or its sender is forgotten.
+
+        Then it is remembered until its sender has the answer.
+        """
+        source = post.source
+        if post.key or source is None:
+            return False
+        return is_bare(source) or (isinstance(source, Route) and source.keys.evict != "refuse")
 
     def _take(self, post: Post, message: Message) -> None:
         """Count one message of a request, unless it was under its key."""
@@ -241,8 +263,8 @@ class Posts:
         if post.key and not self._keys.take(post.topic, post.key, post.at):
             counters.add("duplicates")
         else:
-            if not post.key and post.source is not None and is_bare(post.source):
-                self._pipeline.identities.bare.unanswered.take_now(message)
+            if post.source is not None and self._may_be_new_again(post):
+                self._unanswered.take_now(self._parts(post.source, message))
             self._pipeline.accept(message)
         after = counters["accepted"], counters["duplicates"], _refused(counters)
         for name, old, new in zip(post.counts, before, after, strict=True):
@@ -251,6 +273,9 @@ class Posts:
 
     def committed(self) -> None:
         """All that was taken is durable."""
+        self._unanswered.answered()
+        if self._waiting and self._waiting[0].at and self._may_be_new_again(self._waiting[0]):
+            self._unanswered.take_now(self._first(self._waiting[0], self._waiting[0].at))
         for post in self._counted:
             if not post.is_done:
                 is_useless = post.counts["refused"] and not (post.counts["accepted"] or post.counts["duplicates"])

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
+import posting
 from posting import Receiver
 
 from sluicegate_agent.web import server as served
@@ -258,3 +259,43 @@ def test_chunks_and_asking_first(receiver: Callable[..., Receiver]) -> None:
         sock.sendall(b"3\n")
         assert turned(one, lambda: all_of(sock)).startswith(b"HTTP/1.1 200 ")
     assert one.desk.sums() == {"y": (3.0, 1)}
+
+
+#: A body of twenty machines of which three are remembered at a time.
+KEYED = {"topic": "keyed", "input": "http", "key": "id", "streams": {"k": "v"}, "time": "t", "time_format": "s"}
+MACHINES = "\n".join(f'{{"id": "m{i}", "v": {i}, "t": {1_750_000_000 + i}}}' for i in range(20))
+
+
+@pytest.mark.parametrize("most", [3, 10])
+def test_a_retry_of_senders_that_are_forgotten_is_in_doubt(
+    receiver: Callable[..., Receiver], monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """Killed before the answer: of those that are remembered none counts again, of the others none for certain."""
+    monkeypatch.setattr(posting, "OTHER", KEYED | {"keys": {"most": most, "evict": "lru"}})
+    one = receiver()
+    for _ in range(2):
+        assert one.post("/in/keyed", MACHINES)[0] == 200
+        one.killed()
+    counters = one.desk.state.counters
+    assert counters["accepted"] - counters["undecidable"] == 20
+    assert counters["undecidable"] == (0 if most == 10 else 14)
+
+
+def test_a_retry_of_a_request_that_was_cut_between_two_commits_is_in_doubt(receiver: Callable[..., Receiver]) -> None:
+    """Killed after the first of them: what it had counted is in doubt, the rest is new."""
+    one = receiver()
+    body = b"\n".join(b"%d" % i for i in range(3000))
+    with connected(one) as sock:
+        sock.sendall(request(body))
+        commits = 0
+        while commits < 2:
+            one.inputs.step()
+            if one.inputs.wants_commit:
+                one.desk.pipeline.commit()
+                one.inputs.committed()
+                commits += 1
+    counted = int(one.desk.state.counters["accepted"])
+    assert 0 < counted < 3000
+    one.killed()
+    one.post("/in/bare", body)
+    assert one.desk.state.counters["undecidable"] == counted
