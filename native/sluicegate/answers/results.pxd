@@ -64,7 +64,6 @@ ctypedef struct Output:
     int high_count
     int low_ends
     int high_ends
-    int64_t buckets  # the window's limit, 0: none
 
 ctypedef struct Cut:
     int64_t least
@@ -79,6 +78,7 @@ ctypedef struct View:  # a window of buckets, not empty, as its answers see it
     bint whole  # it does not
     bint late  # readings that came late are in total and rest, or in the leaf
     int64_t cutoff  # by time: readings of this time or earlier have left; else the least integer
+    int64_t limit  # of buckets, 0: none
 
 
 ctypedef struct Sums:  # what is known of the sum of x − center over the c newest readings of a cut bucket
@@ -133,11 +133,5 @@ cdef inline double spread(const Output* o, const Moments* m) noexcept nogil:
 
 
 cdef Cut cut_leaf(const Program* p, const Slot* leaf, int policy, int64_t cutoff, int64_t evicted) noexcept nogil
-cdef double cut_sum(const Output* o, const Slot* leaf, Cut where, double center, int64_t* count) noexcept nogil
-cdef double cut_extreme(
-    const Output* o, double sign, double others, const Slot* leaf, Cut where, double spread, int64_t readings
-) noexcept nogil
 cdef Slot exact_answer(const Output* o, const Slot* total, int64_t leaves) noexcept nogil
-cdef Slot bucket_answer(
-    const Output* o, const Slot* total, const Slot* rest, const Slot* leaf, Cut where, double center
-) noexcept nogil
+cdef Slot bucket_answer(const Output* o, const View* v, double center) noexcept nogil

@@ -100,19 +100,16 @@ cdef Slot wide_answer(const Output* o, const Slot* total, int64_t leaves) noexce
     return out
 
 
-cdef Slot bucket_answer(
-    const Output* o, const Slot* total, const Slot* rest, const Slot* leaf, Cut where, double center
-) noexcept nogil:
-    """A window of buckets, not empty; `rest` is NULL where the oldest leaf is the only one."""
+cdef Slot bucket_answer(const Output* o, const View* v, double center) noexcept nogil:
     cdef Slot none
     if o.kind >= K_RATE:  # sluicegate.bounds.told has it
         none.f = NAN
         return none
     if o.kind == K_GEOMETRIC:
         center = log_of(center)
-    if where.taken == leaf[H_COUNT].i and where.least == where.taken:
-        return whole(o, total, center)
-    return partly(o, total, rest, leaf, where, center)
+    if v.where.taken == v.leaf[H_COUNT].i and v.where.least == v.where.taken:
+        return whole(o, v.total, center)
+    return partly(o, v, center)
 
 
 cdef Slot whole(const Output* o, const Slot* total, double center) noexcept nogil:
@@ -144,74 +141,65 @@ cdef Slot whole(const Output* o, const Slot* total, double center) noexcept nogi
     return out
 
 
-cdef Slot partly(
-    const Output* o, const Slot* total, const Slot* rest, const Slot* leaf, Cut where, double center
-) noexcept nogil:
-    cdef int64_t inside = 0 if rest == NULL else rest[H_COUNT].i
+cdef Slot partly(const Output* o, const View* v, double center) noexcept nogil:
+    cdef int64_t inside = 0 if v.rest == NULL else v.rest[H_COUNT].i
     cdef Slot out
     if o.kind == K_COUNT:
-        out.i = inside + where.taken
+        out.i = inside + v.where.taken
     elif o.kind == K_SUM or o.kind == K_MEAN:
-        out.f = partial_sum(o, rest, leaf, where, center, inside)
+        out.f = partial_sum(o, v, center, inside)
     elif o.kind == K_GEOMETRIC:
-        out.f = exp(partial_sum(o, rest, leaf, where, center, inside))
+        out.f = exp(partial_sum(o, v, center, inside))
     elif o.kind == K_VARIANCE or o.kind == K_STD:
-        out.f = partial_spread(o, rest, leaf, where, center)
+        out.f = partial_spread(o, v, center)
     elif o.kind == K_RANGE:
-        out.f = (
-            extreme(o, K_MAX, o.high, 1.0, total, rest, leaf, where).f
-            - extreme(o, K_MIN, o.low, -1.0, total, rest, leaf, where).f
-        )
+        out.f = extreme(o, v, K_MAX, o.high, 1.0).f - extreme(o, v, K_MIN, o.low, -1.0).f
     elif o.kind == K_MIN_COUNT:
-        out.i = occurrences(o, o.low, o.low_count, -1.0, rest, leaf, where)
+        out.i = occurrences(o, v, o.low, o.low_count, -1.0)
     elif o.kind == K_MAX_COUNT:
-        out.i = occurrences(o, o.high, o.high_count, 1.0, rest, leaf, where)
+        out.i = occurrences(o, v, o.high, o.high_count, 1.0)
     elif o.kind == K_LAST:
-        out = total[o.last]
+        out = v.total[o.last]
     elif o.kind == K_FIRST:
-        out = leaf[o.last if where.taken == 1 else o.first]
+        out = v.leaf[o.last if v.where.taken == 1 else o.first]
     elif o.kind == K_MIN or o.kind == K_ARGMIN:
-        out = extreme(o, o.kind, o.low, -1.0, total, rest, leaf, where)
+        out = extreme(o, v, o.kind, o.low, -1.0)
     else:
-        out = extreme(o, o.kind, o.high, 1.0, total, rest, leaf, where)
+        out = extreme(o, v, o.kind, o.high, 1.0)
     return out
 
 
-cdef double partial_sum(
-    const Output* o, const Slot* rest, const Slot* leaf, Cut where, double center, int64_t inside
-) noexcept nogil:
+cdef double partial_sum(const Output* o, const View* v, double center, int64_t inside) noexcept nogil:
     """Sum or mean with the cut leaf's count and sum interpolated, then moved to what the leaf allows."""
     cdef int64_t c = 0
-    cdef double s = cut_sum(o, leaf, where, center, &c)
-    s = (0.0 if rest == NULL else rest[o.prefix].f) + s
+    cdef double s = cut_sum(o, v, center, &c)
+    s = (0.0 if v.rest == NULL else v.rest[o.prefix].f) + s
     return center * (inside + c) + s if o.kind == K_SUM else center + s / (inside + c)
 
 
-cdef double cut_sum(const Output* o, const Slot* leaf, Cut where, double center, int64_t* count) noexcept nogil:
+cdef double cut_sum(const Output* o, const View* v, double center, int64_t* count) noexcept nogil:
     """Sum of x − center and count taken from the cut leaf."""
-    cdef int64_t c = where.taken
-    cdef Sums sums = known_sums(o, leaf, where, center)
+    cdef int64_t c = v.where.taken
+    cdef Sums sums = known_sums(o, v.leaf, v.where, center)
     if gap(&sums, c) > 0:
-        c = possible(&sums, where)
+        c = possible(&sums, v.where)
     count[0] = c
-    return least(greatest(leaf[o.prefix].f * c / sums.n, lower(&sums, c)), upper(&sums, c))
+    return least(greatest(v.leaf[o.prefix].f * c / sums.n, lower(&sums, c)), upper(&sums, c))
 
 
-cdef double partial_spread(
-    const Output* o, const Slot* rest, const Slot* leaf, Cut where, double center
-) noexcept nogil:
+cdef double partial_spread(const Output* o, const View* v, double center) noexcept nogil:
     """The moments of the rest, and of the suffix taken: its share of the leaf's deviations, no more than possible."""
     cdef int64_t c = 0
-    cdef double s = cut_sum(o, leaf, where, center, &c)
-    cdef double low = leaf[o.low].f - center, high = leaf[o.high].f - center
+    cdef double s = cut_sum(o, v, center, &c)
+    cdef double low = v.leaf[o.low].f - center, high = v.leaf[o.high].f - center
     cdef Moments taken, all
     taken.n = c
     taken.mean = s / c
-    taken.m2 = leaf[o.moments + 2].f * c / leaf[H_COUNT].i
+    taken.m2 = v.leaf[o.moments + 2].f * c / v.leaf[H_COUNT].i
     taken.m2 = greatest(0.0, least(taken.m2, most_deviation(c, taken.mean, low, high)))
     all.n = 0.0
-    if rest != NULL:
-        all = (<const Moments*> (rest + o.moments))[0]
+    if v.rest != NULL:
+        all = (<const Moments*> (v.rest + o.moments))[0]
     c_merge(&all, &taken)
     return spread(o, &all)
 
@@ -280,9 +268,7 @@ cdef inline double of_a_wave(double share) noexcept nogil:
     return 4.0 * x * (1.0 - x)
 
 
-cdef double cut_extreme(
-    const Output* o, double sign, double others, const Slot* leaf, Cut where, double spread, int64_t readings
-) noexcept nogil:
+cdef double cut_extreme(const Output* o, const View* v, double sign, double others) noexcept nogil:
     """The extreme of `others` and of what is left of the cut leaf, between what is certain and what is possible.
 
     Without a limit of buckets, or where next to nothing is in doubt, it is the likelier end: the leaf's extreme if the
@@ -290,20 +276,20 @@ cdef double cut_extreme(
     likely as not), or the last reading. Where more is, and the leaf may be a slope down to its opposite extreme, as
     much of the way is taken as of what follows the extreme is inside; also in half of the window's readings or more,
     which hold whole waves or many steps. What is steeper than any wave as long as the window, or of which most is not
-    seen, may be a step at a place that nothing tells: the middle, off by half at most. `spread`, `readings`: the whole
-    window's.
+    seen, may be a step at a place that nothing tells: the middle, off by half at most.
     """
+    cdef const Slot* leaf = v.leaf
+    cdef Cut where = v.where
     cdef int own = o.high if sign > 0 else o.low, ends = o.high_ends if sign > 0 else o.low_ends
     cdef int64_t end = leaf[H_O_FIRST].i + leaf[H_COUNT].i, place = leaf[own + 4].i, behind = end - 1 - place
-    cdef double last = leaf[o.last].f, after = leaf[ends + 2].f if ends >= 0 else leaf[own].f, likely, way, share
+    cdef double last = leaf[o.last].f, after = leaf[ends + 2].f, likely, way, share
     cdef double low = beyond(sign, leaf[own].f if place >= end - where.least else last, others)
     cdef double high = beyond(sign, leaf[own].f if place >= end - where.most else after, others)
     cdef double depth = fabs(high - leaf[o.low if sign > 0 else o.high].f)
-    if ends < 0:
-        return low
-    if o.buckets and fabs(high - low) > LITTLE * (spread / <double> o.buckets):
+    cdef double spread = v.total[o.high].f - v.total[o.low].f  # the window's
+    if v.limit and fabs(high - low) > LITTLE * (spread / <double> v.limit):
         way = 0.5
-        share = <double> behind / <double> readings
+        share = <double> behind / <double> v.total[H_COUNT].i
         if depth <= spread * of_a_wave(share) and (depth <= SEEN * fabs(high - low) or share >= 0.5):
             way = least(greatest((<double> where.taken) / (<double> behind), LEAST_TAKEN), MOST_TAKEN)
         return low + way * (high - low)
@@ -315,23 +301,20 @@ cdef inline double beyond(double sign, double x, double y) noexcept nogil:
     return x if sign * x > sign * y else y
 
 
-cdef Slot extreme(
-    const Output* o, int kind, int own, double sign, const Slot* total, const Slot* rest, const Slot* leaf, Cut where
-) noexcept nogil:
+cdef Slot extreme(const Output* o, const View* v, int kind, int own, double sign) noexcept nogil:
     """The cut leaf's extreme where a place of it is certainly inside, else the last reading, which is.
 
     Where the time is not asked for and what follows the extreme is known: as `cut_extreme`.
     """
-    cdef int64_t end = leaf[H_O_FIRST].i + leaf[H_COUNT].i, kept = end - where.least
+    cdef const Slot* leaf = v.leaf
+    cdef const Slot* rest = v.rest
+    cdef int64_t end = leaf[H_O_FIRST].i + leaf[H_COUNT].i, kept = end - v.where.least
     cdef int ends = o.high_ends if sign > 0 else o.low_ends
     cdef Slot value, time
     value = leaf[o.last]
     time = leaf[H_T_LAST]
     if ends >= 0 and not is_time(kind):
-        value.f = cut_extreme(
-            o, sign, -sign * INFINITY if rest == NULL else rest[own].f, leaf, where, total[o.high].f - total[o.low].f,
-            total[H_COUNT].i,
-        )
+        value.f = cut_extreme(o, v, sign, -sign * INFINITY if rest == NULL else rest[own].f)
         return value
     if leaf[own + 4].i >= kept:
         value = leaf[own]
@@ -343,17 +326,17 @@ cdef Slot extreme(
     return time if is_time(kind) else value
 
 
-cdef int64_t occurrences(
-    const Output* o, int own, int counted, double sign, const Slot* rest, const Slot* leaf, Cut where
-) noexcept nogil:
+cdef int64_t occurrences(const Output* o, const View* v, int own, int counted, double sign) noexcept nogil:
     """How often the extreme occurs: the share of the leaf's that is taken, at least one where it is known inside."""
-    cdef int64_t kept = leaf[H_O_FIRST].i + leaf[H_COUNT].i - where.least, times = 1, n = leaf[H_COUNT].i
+    cdef const Slot* leaf = v.leaf
+    cdef const Slot* rest = v.rest
+    cdef int64_t n = leaf[H_COUNT].i, kept = leaf[H_O_FIRST].i + n - v.where.least, times = 1
     cdef double value = leaf[o.last].f
     if leaf[own + 4].i >= kept:
         value = leaf[own].f
         times = leaf[counted + 1].i
         if leaf[own + 3].i < kept:
-            times = max(1, (times * where.taken + (n >> 1)) // n)
+            times = max(1, (times * v.where.taken + (n >> 1)) // n)
     if rest == NULL or sign * value > sign * rest[own].f:
         return times
     return rest[counted + 1].i + (times if value == rest[own].f else 0)

@@ -44,7 +44,7 @@ cdef list answers_over(
         v.total = s.seen
     v.where = cut_leaf(&s.p, v.leaf, policy, cutoff, evicted)
     v.whole, v.cutoff = v.where.least == v.leaf[H_COUNT].i, cutoff if policy == BY_TIME else INT64_MIN
-    v.late = False
+    v.late, v.limit = False, s.buckets.limit
     if policy == BY_TIME and s.late_buckets is not None:
         s.late_buckets.add_to(&v)
     return told(s, &v, bounds)
@@ -61,7 +61,7 @@ cdef list told(State s, const View* v, bint bounds):
         if o.kind >= K_RATE:
             answers.append((told_bounded if bounds else told_answer)(seen(s, v), s._layout.monoids[k]))
             continue
-        value = bucket_answer(o, v.total, v.rest, v.leaf, v.where, s.center[o.dimension])
+        value = bucket_answer(o, v, s.center[o.dimension])
         if bounds:
             found = interval(o, v, value, s.center[o.dimension])
             answers.append(bounded_of(o, clamp(o, value, &found), &found))
@@ -103,7 +103,7 @@ cdef void answer_row(State s, const View* v, double** out, int64_t row, bint bou
         if o.kind >= K_RATE:
             told_row(s, k, v, out, row, bounds)
             continue
-        value = bucket_answer(o, v.total, v.rest, v.leaf, v.where, s.center[o.dimension])
+        value = bucket_answer(o, v, s.center[o.dimension])
         if bounds:
             found = interval(o, v, value, s.center[o.dimension])
             value = clamp(o, value, &found)
@@ -136,7 +136,7 @@ cdef bint view(State s, View* v) noexcept nogil:
     v.where = cut_leaf(&s.p, v.leaf, s.policy, cutoff, edge)
     v.whole = v.where.least == v.leaf[H_COUNT].i
     v.cutoff = s.time_cutoff() if s.policy == BY_TIME else INT64_MIN
-    v.late = False
+    v.late, v.limit = False, s.buckets.limit
     if s.late_buckets is not None and s.late_buckets.n:
         s.late_buckets.evict(v.cutoff)
         s.late_buckets.add_to(v)

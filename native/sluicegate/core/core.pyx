@@ -9,7 +9,7 @@ from libc.string cimport memcpy
 from sluicegate.answers.results cimport BY_TIME, CUSTOM, Cut, View, bucket_answer, exact_answer, is_slot
 from sluicegate.engines.base cimport Engine
 from sluicegate.engines.fiba cimport Fiba
-from sluicegate.partials.filling cimport fill_outputs, fill_program
+from sluicegate.partials.filling cimport blueprint_of
 from sluicegate.engines.tree.pairs cimport GIVEN, TOOK
 from sluicegate.partials.program cimport H_COUNT, H_O_FIRST, H_T_LAST, Slot, combine
 from sluicegate.core.answering cimport answers_over, bounded, number_of, seen, view
@@ -20,7 +20,6 @@ from sluicegate.joining.placing cimport limit_to
 from sluicegate.joining.late cimport Late
 from sluicegate.core.ingest cimport Ingesting
 from sluicegate.memory.times cimport clear_times, held_times
-from sluicegate.partials.wide cimport make_extra
 from sluicegate.histograms._rules cimport Rules
 
 from sluicegate import catalogue
@@ -50,8 +49,8 @@ cdef class Core(Ingesting):
         self.stored, self.timed = layout.width, policy == BY_TIME and not layout.header
         self.timed = self.timed and not engine.startswith("kvs_")  # they keep at most O(log n) outside their store
         self.newest_slot = H_T_LAST if layout.header else layout.slot(Op.T_LAST)
-        if self.timed:
-            layout = layout.untimed
+        self.blueprint = blueprint_of(layout, self.timed)
+        layout, self.p, self.outputs = self.blueprint.layout, self.blueprint.p, self.blueprint.outputs
         self.policy, self.value, self.hop, self.up_to.sign = policy, value, hop, up_to
         self.bucketed, self.buckets = layout.bucketed, Buckets()
         self.rule = Rule() if policy == CUSTOM else NO_RULE
@@ -61,15 +60,10 @@ cdef class Core(Ingesting):
         self.accepted = self.created = 0
         self.newest, self.edge, self.up_to.held = _NEVER, -1, _NEVER
         self.known.index = -1
-        self.p.width, self.p.steps = layout.width, len(layout.components)
-        self.p.dimensions, self.answers = len(layout.dimensions), len(layout.monoids)
+        self.answers = len(layout.monoids)
         self.allocate()
-        self.p.extra = make_extra(layout)
         told_by_python = layout.told() if layout.bucketed else self._layout.composites()
         self.composites = told_by_python or None
-        fill_program(&self.p, layout)
-        fill_outputs(self.outputs, &self.p, layout)
-        self.keep_to(limit)
         facts, self.engine_name = catalogue.check(engine, layout), engine
         self.kept = layout.width if facts.keeps_leaves else kept_slots(policy, layout, up_to)
         self.engine = <Engine?> (self.buckets.own_engine(merging, staging) or catalogue.make(engine, self.bucketed))
@@ -129,17 +123,16 @@ cdef class Core(Ingesting):
         self.look()  # answers are put together where a batch puts its own
         cdef Slot* out = self.reading + self.p.width
         cdef const Slot* partial = self.partial_of(self.unpack(packed))
-        cdef Cut where
+        cdef View v
         cdef int k
         cdef int64_t n = partial[H_COUNT].i if self._layout.header else 1
-        where.least = where.most = where.taken = n
+        v.total = v.leaf = partial
+        v.where.least = v.where.taken = n
         for k in range(self.answers):
             if not self.bucketed:
                 out[k] = exact_answer(&self.outputs[k], partial, n)
             else:
-                out[k] = bucket_answer(
-                    &self.outputs[k], partial, NULL, partial, where, self.center[self.outputs[k].dimension]
-                )
+                out[k] = bucket_answer(&self.outputs[k], &v, self.center[self.outputs[k].dimension])
         values = as_values(self, out)
         if self.composites is not None and self.bucketed:
             window = told.alone(self._layout, self._layout.format.unpack(packed))
@@ -315,7 +308,7 @@ cdef class Core(Ingesting):
         cdef bytes leaf
         self.accepted, self.newest, self.edge = saved.accepted, saved.newest, saved.edge
         self.created, self.up_to.held = saved.created, saved.held
-        self.keep_to(saved.limit)
+        self.buckets.limit = saved.limit
         self.center_on(saved.centers or None)
         self.buckets.load(saved, len(leaves))
         self.engine.begin(saved.head)

@@ -156,9 +156,7 @@ cdef class Ingesting(Batching):
         if not view(self, &v):
             return -1
         for k in range(self.answers):
-            out[k] = bucket_answer(
-                &self.outputs[k], v.total, v.rest, v.leaf, v.where, self.center[self.outputs[k].dimension]
-            )
+            out[k] = bucket_answer(&self.outputs[k], &v, self.center[self.outputs[k].dimension])
         return 0
 
 

@@ -13,6 +13,7 @@ from sluicegate.joining.late cimport Late
 from sluicegate.engines.fiba cimport Fiba
 from sluicegate.joining.buckets cimport Buckets
 from sluicegate.memory.times cimport Times
+from sluicegate.partials.filling cimport Blueprint
 from sluicegate.partials.program cimport Program, Slot
 
 ctypedef struct Hiding:  # up to an extreme: leaves whose extreme a later reading reaches are irrelevant and leave early
@@ -33,10 +34,11 @@ cdef class State:
     cdef Engine engine
     cdef Fiba sorted  # the same where readings may come late, else None
     cdef Late late_buckets  # of a window of buckets by time, else None
+    cdef Blueprint blueprint  # of the layout, whose program and answers these are
     cdef Program p
     cdef int stored  # slots of a partial as Python sees it: the layout's
     cdef int kept  # slots of a leaf that the engine keeps
-    cdef Output* outputs
+    cdef const Output* outputs
     cdef int answers
     cdef int policy
     cdef int64_t value  # of the policy: readings or µs
@@ -51,7 +53,7 @@ cdef class State:
     cdef Times* times  # NULL: they are not
     cdef bint bucketed  # a leaf is a bucket of readings, not one
     cdef Buckets buckets
-    cdef double* center
+    cdef double* center  # `row` and `reading` lie behind it
     cdef bint centered
     cdef bint centers_itself  # on the first reading
     cdef Slot* reading  # lifted; behind it a row of answers and, where leaves are single readings, a total
@@ -67,7 +69,6 @@ cdef class State:
     cdef int enter(self) except -1
     cdef int look(self) except -1
     cdef int allocate(self) except -1
-    cdef void keep_to(self, int64_t limit) noexcept nogil
     cdef int center_on(self, centers) except -1
     cdef int64_t cut_off(self) noexcept nogil
     cdef int64_t cut_off_at(self, int64_t last) noexcept nogil

@@ -6,12 +6,11 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
-from sluicegate.answers.results cimport BY_COUNT, BY_TIME, Cut, Output, cut_leaf
-from sluicegate.partials.program cimport H_COUNT, H_O_FIRST, Slot, Step
+from sluicegate.answers.results cimport BY_COUNT, BY_TIME, Cut, cut_leaf
+from sluicegate.partials.program cimport H_COUNT, H_O_FIRST, Slot
 from sluicegate.memory.times cimport (
     Times, begin_times, forget, give_back_times, has_surplus, keep, keep_next, release_times, time_at,
 )
-from sluicegate.partials.wide cimport free_extra
 
 from sluicegate import catalogue
 from sluicegate.errors import BusyError
@@ -25,38 +24,24 @@ cdef class State:
     """The fields of a window; see state.pxd."""
 
     def __dealloc__(self):
-        free_extra(self.p.extra, self.p.steps)
-        free(self.p.step)
-        free(self.outputs)
         free(self.center)
-        free(self.row)
-        free(self.reading)
         free(self.seen)
         if self.times != NULL:
             release_times(self.times)
         free(self.times)
 
     cdef int allocate(self) except -1:
-        self.p.step = <Step*> calloc(self.p.steps, sizeof(Step))
-        self.outputs = <Output*> calloc(self.answers, sizeof(Output))
-        self.center = <double*> calloc(self.p.dimensions, sizeof(double))
-        self.row = <double*> calloc(self.p.dimensions, sizeof(double))
-        self.reading = <Slot*> calloc((1 if self.bucketed else 2) * self.p.width + self.answers, sizeof(Slot))
+        cdef int n = self.p.dimensions
+        self.center = <double*> calloc(2 * n + (1 if self.bucketed else 2) * self.p.width + self.answers, sizeof(Slot))
+        if self.center == NULL:
+            raise MemoryError(f"window: no memory for partials of {self.p.width} slots")
+        self.row, self.reading = self.center + n, <Slot*> (self.center + 2 * n)
         if self.timed:
             self.times = <Times*> calloc(1, sizeof(Times))
             if self.times == NULL:
                 raise MemoryError("window: no memory for its times")
             begin_times(self.times)
-        if not (self.p.step and self.outputs and self.center and self.row and self.reading):
-            raise MemoryError(f"window: no memory for partials of {self.p.width} slots")
         return 0
-
-    cdef void keep_to(self, int64_t limit) noexcept nogil:
-        """So many buckets at most from now on; what an extreme in doubt is given as depends on it."""
-        cdef int k
-        self.buckets.limit = limit
-        for k in range(self.answers):
-            self.outputs[k].buckets = limit
 
     cdef int enter(self) except -1:
         """Refuse what would meet a batch that runs in another thread, or a policy's own window half-way."""

@@ -23,8 +23,7 @@ from sluicegate.partials.program cimport Program, Slot, combine, copy
 cdef enum:
     KEPT_FROM = 6
     MADE = 2 * KEPT_FROM  # leaves and nodes that are not kept, while they are looked at: two of a level
-    SPARE = 4  # partials of the contract's: those of `total`, `rest` and `ask`
-    BESIDE_STACK = SPARE + 5  # and R0, R1, its base, the newest leaf and the oldest
+    BESIDE_STACK = 6  # partials: the results of `total` and of `rest` or R1, R0, R1's base, the newest leaf, the oldest
     BLOCK = 8  # leaves that lie together
     PACKED_MOST = 64  # slots of one that is packed
     LONGEST_CHUNK = 1024  # slots, more or less
@@ -77,12 +76,12 @@ cdef class AmtaBuckets(Engine):
     cdef bint has_right
     cdef bint has_base
     cdef bint stale  # the newest leaf has changed since R0 and R1 were taken
-    cdef Slot* left  # R0; behind `spare`, as all that follows
-    cdef Slot* right  # R1: always base and then the newest leaf
+    cdef Slot* left  # R0; behind `spare`, as all that follows but `own_made`
+    cdef Slot* right  # R1, always base and then the newest leaf, until `rest` takes its place
     cdef Slot* base_of_right
     cdef Slot* newest
     cdef Slot* oldest
-    cdef Slot* own_made  # where leaves are not packed
+    cdef Slot* own_made  # where leaves are not packed: two more are for `ask`
     cdef Slot* stack
 
     def __dealloc__(self):
@@ -105,9 +104,9 @@ cdef class AmtaBuckets(Engine):
         self.pool.spare = 0
         self.packs, self.placed, self.looked_at = may_pack(p), -1, -1
         if not self.packs:
-            self.own_made = <Slot*> malloc(MADE * p.width * sizeof(Slot))
+            self.own_made = <Slot*> malloc((MADE + 2) * p.width * sizeof(Slot))
             if self.own_made == NULL:
-                raise MemoryError(f"amta: no memory for {MADE} buckets of {p.width} slots")
+                raise MemoryError(f"amta: no memory for {MADE + 2} buckets of {p.width} slots")
         return 0
 
     # insertion and eviction
@@ -140,6 +139,8 @@ cdef class AmtaBuckets(Engine):
         evict_to(self, any_op, head)
 
     cdef int bulk(self, Leaves leaves, void* context) noexcept nogil:
+        cdef Slot room[2 * PACKED_MOST]
+        self.asked = &room[0] if self.packs else self.own_made + MADE * self.p.width
         return evict_prefix(self, any_op, leaves, context)
 
     cdef void return_spare(self, int64_t chunks) noexcept nogil:
@@ -189,7 +190,9 @@ cdef class AmtaBuckets(Engine):
         return total_of(self, any_op)
 
     cdef const Slot* rest(self) noexcept nogil:
-        return rest_of(self, any_op)
+        cdef const Slot* found = rest_of(self, any_op)
+        self.stale = self.has_right
+        return found
 
     cdef Slot* leaf(self, int64_t index) noexcept nogil:
         return leaf_at(self, index)
@@ -200,7 +203,7 @@ cdef class AmtaBuckets(Engine):
         cdef int i
         for i in range(self.levels):
             rings += ring_bytes(&self.level[i]) + <int64_t> sizeof(Queue)
-        partials += 0 if self.packs else MADE
+        partials += 0 if self.packs else MADE + 2
         return partials * self.p.width * <int64_t> sizeof(Slot) + held(&self.pool) + rings
 
     cdef const Slot* result(self, int side) noexcept nogil:
@@ -342,8 +345,8 @@ cdef inline bint widen(AmtaBuckets self, int level) noexcept nogil:
         if partials == NULL:
             return False
         self.spare, self.room = partials, room
-        self.left, self.right = partials + SPARE * w, partials + (SPARE + 1) * w
-        self.base_of_right, self.newest, self.oldest = self.right + w, self.right + 2 * w, self.right + 3 * w
+        self.right, self.left, self.base_of_right = partials + w, partials + 2 * w, partials + 3 * w
+        self.newest, self.oldest = partials + 4 * w, partials + 5 * w
         self.stack = partials + BESIDE_STACK * w
     return True
 

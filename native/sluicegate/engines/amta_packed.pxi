@@ -94,14 +94,21 @@ cdef inline int extreme_of(const Program* p, const Step* ends) noexcept nogil:
     return -1
 
 
+cdef inline uint64_t place_of(const uint64_t* leaf, uint64_t time) noexcept nogil:
+    """Which ordinal a reading of this time has, if times are even."""
+    cdef int64_t first = <int64_t> leaf[H_T_FIRST], span = <int64_t> leaf[H_T_LAST] - first
+    cdef double share = (<double> (<int64_t> time - first)) / (<double> span) if span > 0 else 0.0
+    return leaf[H_O_FIRST] + <uint64_t> (min(max(share, 0.0), 1.0) * (<double> leaf[H_COUNT] - 1.0) + 0.5)
+
+
 cdef inline void leaf_through(const Program* p, Place* place, uint64_t* leaf, bint packs) noexcept nogil:
     """All slots of a leaf, each after those that it is like."""
     cdef int k, op, i, like
     cdef uint64_t* s
     through(place, leaf + H_COUNT, 0, False, packs)
-    through(place, leaf + H_T_FIRST, 0, False, packs)
-    through(place, leaf + H_T_LAST, leaf[H_T_FIRST], False, packs)
     through(place, leaf + H_O_FIRST, 0, False, packs)
+    through(place, leaf + H_T_FIRST, leaf[H_O_FIRST], False, packs)  # the same where no times are given
+    through(place, leaf + H_T_LAST, leaf[H_T_FIRST], False, packs)
     through(place, leaf + H_ORDERED, 1, False, packs)
     for k in range(p.steps):
         op, s = p.step[k].op, leaf + p.step[k].slot
@@ -111,7 +118,7 @@ cdef inline void leaf_through(const Program* p, Place* place, uint64_t* leaf, bi
             through(place, s, 0, True, packs)
             through(place, s + 1, leaf[H_T_FIRST], False, packs)
             through(place, s + 2, s[1], False, packs)
-            through(place, s + 3, leaf[H_O_FIRST], False, packs)
+            through(place, s + 3, place_of(leaf, s[1]), False, packs)
             through(place, s + 4, s[3], False, packs)
         elif op == LOW_ENDS or op == HIGH_ENDS:
             like = extreme_of(p, p.step + k)

@@ -31,7 +31,8 @@ cdef class Engine:
     # a partial could not be had from a store: what leaf, total and rest give is not to be believed
     cdef readonly bint faulted
     cdef Slide slide_by  # one reading; a function, found without a table: `slide_any` until an engine sets its own
-    cdef Slot* spare  # the results of total, rest and bulk: five partials
+    cdef Slot* spare  # the results of total and rest, and what engines need besides: five partials
+    cdef Slot* asked  # two partials for `ask`
 
     cdef int setup(self, Program* p, int64_t limit) except -1
     # after setup: `leaf` is asked for so many of a leaf's first slots, 0: never
@@ -65,7 +66,7 @@ cdef class Engine:
     cdef int verify(self) except -1
 
 
-# whether the prefix that leaves so far (at spare[2], where `started`) and one node more leave; then that is the prefix.
+# whether the prefix that leaves so far (where `started`; it is in `asked`) and one node more leave; then that is it.
 # −1: as `Leaves`, or a partial could not be had
 cdef int ask(Engine self, bint started, const Slot* node, Leaves leaves, void* context) noexcept nogil
 cdef int slide_any(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil  # a Slide for any engine

@@ -26,6 +26,7 @@ cdef class Engine:
         self.spare = <Slot*> calloc(5 * p.width, sizeof(Slot))
         if self.spare == NULL:
             raise MemoryError(f"engine: no memory for 5 partials of {p.width} slots")
+        self.asked = self.spare + 2 * p.width
         return 0
 
     cdef int keep(self, int slots) except -1:
@@ -114,17 +115,17 @@ cdef class Engine:
 
 
 cdef int ask(Engine self, bint started, const Slot* node, Leaves leaves, void* context) noexcept nogil:
-    cdef Slot* longer = self.spare + 3 * self.p.width
+    cdef Slot* longer = self.asked + self.p.width
     cdef int answer
     if self.faulted:
         return -1
     if started:
-        combine(self.p, longer, self.spare + 2 * self.p.width, node)
+        combine(self.p, longer, self.asked, node)
     else:
         copy(self.p, longer, node)
     answer = leaves(context, longer)
     if answer == 1:
-        copy(self.p, self.spare + 2 * self.p.width, longer)
+        copy(self.p, self.asked, longer)
     return answer
 
 

@@ -181,7 +181,7 @@ cdef int make_room(State s) except -1 nogil:
 
 
 cdef int limit_to(State s, int64_t limit) except -1 nogil:
-    s.keep_to(limit)
+    s.buckets.limit = limit
     while s.buckets.counted(s.engine) > limit:
         make_room(s)
     return 0

@@ -153,6 +153,7 @@ class Layout:
     format: struct.Struct  # native byte order; stored bytes are swapped where the machine is big-endian
     slots: dict[Wanted, int] = field(compare=False, repr=False)
     objects: bool = field(init=False, compare=False, repr=False)  # of Python: only the readable engines keep them
+    compiled: dict[bool, Any] = field(default_factory=dict, init=False, compare=False, repr=False)  # partials/filling
 
     def slot(self, op: Op, dimension: int = 0, options: tuple[Any, ...] = ()) -> int:
         """The first slot of a component, −1 where the partial lacks it."""

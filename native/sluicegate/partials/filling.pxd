@@ -1,8 +1,13 @@
-"""Turns a layout into what the compiled window runs on: the program of its partials, its answers, its slots."""
+"""What a layout is in compiled code: the program of its partials and where its answers are."""
 
 from sluicegate.answers.results cimport Output
 from sluicegate.partials.program cimport Program
 
 
-cdef int fill_program(Program* p, layout) except -1  # the steps are allocated
-cdef int fill_outputs(Output* outputs, const Program* p, layout) except -1
+cdef class Blueprint:
+    cdef readonly object layout
+    cdef Program p
+    cdef Output* outputs  # of each aggregate
+
+
+cdef Blueprint blueprint_of(layout, bint timed)  # `timed`: without the times, which the window keeps beside its engine

@@ -1,10 +1,41 @@
-"""Turns a layout into what the compiled window runs on: the program of its partials, its answers, its slots."""
+"""What a layout is in compiled code, made once for all windows that have it: a gateway keeps thousands."""
+
+from libc.stdlib cimport calloc, free
 
 from sluicegate.answers.results cimport Output
-from sluicegate.partials.program cimport Program
+from sluicegate.partials.program cimport Program, Step
+from sluicegate.partials.wide cimport free_extra, make_extra
 
 from sluicegate.monoids import KINDS as _KINDS
 from sluicegate.monoids.layout import Op
+
+
+cdef class Blueprint:
+    """A partial's program and a window's answers; never changed."""
+
+    def __cinit__(self, layout):
+        self.layout = layout
+        self.p.width, self.p.steps = layout.width, len(layout.components)
+        self.p.dimensions = len(layout.dimensions)
+        self.p.step = <Step*> calloc(self.p.steps, sizeof(Step))
+        self.outputs = <Output*> calloc(len(layout.monoids), sizeof(Output))
+        if self.p.step == NULL or self.outputs == NULL:
+            raise MemoryError(f"window: no memory for partials of {self.p.width} slots")
+        self.p.extra = make_extra(layout)
+        fill_program(&self.p, layout)
+        fill_outputs(self.outputs, &self.p, layout)
+
+    def __dealloc__(self):
+        free_extra(self.p.extra, self.p.steps)
+        free(self.p.step)
+        free(self.outputs)
+
+
+cdef Blueprint blueprint_of(layout, bint timed):
+    found = layout.compiled.get(timed)
+    if found is None:
+        found = layout.compiled[timed] = Blueprint(layout.untimed if timed else layout)
+    return found
 
 
 cdef int fill_program(Program* p, layout) except -1:
