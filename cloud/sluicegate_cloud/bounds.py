@@ -5,7 +5,7 @@ Of a bucket with readings in doubt up to so many of those inside may be repeats,
 Beyond the prefix sums P⁻ and P⁺ four things that a bucket carries narrow the interval: the ordinals of its extremes
 say how many readings stand before a time, its first and last value are known to be inside or outside, all readings
 outside, too, lie between the least and the greatest, and no part of the readings has more than all squares. The scalar
-twin for a device's own window is `sluicegate.bounds.sums`.
+twin for a device's own window is tests/native/bounds/error_algebra.py.
 """
 
 from __future__ import annotations

@@ -9,13 +9,13 @@ from functools import reduce
 from itertools import pairwise
 from typing import Any
 
+import error_algebra as bounds
 import numpy as np
 import pytest
 from cloud_streams import Readings, Row, Stream, fold, frame_rows, older, random_stream, violations
 from cut_buckets import cut_by_time, pool
 from variance_twin import Deviations, variance_interval
 
-from sluicegate.bounds import sums as bounds
 from sluicegate.format.bucket import FIELDS, Bucket, Builder, merge
 from sluicegate_cloud.bounds import cut
 from sluicegate_cloud.estimates.components import components, families
@@ -236,7 +236,7 @@ def test_van_herk_equals_a_plain_fold(width: int) -> None:
 
 
 def test_cut_buckets_are_bounded_as_by_the_scalar_twin() -> None:
-    """Counts and extremes as in `sluicegate.bounds.sums` to the bit; sums overlap and are as narrow."""
+    """Counts and extremes as in `error_algebra` to the bit; sums overlap and are as narrow."""
     ratios = []
     for seed in range(400):
         rng = random.Random(seed)

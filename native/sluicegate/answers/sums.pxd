@@ -1,4 +1,4 @@
-"""The error algebra of sums in compiled code: `sluicegate.bounds.sums`, with its names and its bits.
+"""The error algebra of sums in compiled code: its twin is tests/native/bounds/error_algebra.py.
 
 A window is what lies wholly inside and a run of its oldest bucket's newest readings. For a geometric mean all values
 are logarithms.

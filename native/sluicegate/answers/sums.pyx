@@ -1,4 +1,4 @@
-"""The error algebra of sums, compiled; see sums.pxd. What bounds what, and why, stands in sluicegate.bounds.sums."""
+"""The error algebra of sums, compiled; see sums.pxd, and why so in tests/native/bounds/error_algebra.py, the twin."""
 
 from libc.math cimport INFINITY, ceil, fabs, floor, isnan, nextafter
 from libc.stdint cimport int64_t

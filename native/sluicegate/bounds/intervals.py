@@ -74,9 +74,9 @@ def _exactly(layout: Layout, i: int, value: Any, column: Columns, readings: int)
     total = value if monoid.kind == "sum" else (log(value) if monoid.kind == "geometric_mean" else value) * n
     inside = sums.Inside(n, total, min(readings_of), max(readings_of))
     if monoid.kind == "geometric_mean":
-        found = exponential(sums.mean_interval(inside, sums.NOTHING, 0.0))
+        found = exponential(sums.mean_interval(inside))
         return clamped(value, found.low, found.high, found.exact)
-    found = (sums.sum_interval if monoid.kind == "sum" else sums.mean_interval)(inside, sums.NOTHING, 0.0)
+    found = (sums.sum_interval if monoid.kind == "sum" else sums.mean_interval)(inside)
     return clamped(value, nextafter(found.low, -inf), nextafter(found.high, inf), True)
 
 
@@ -119,7 +119,7 @@ def clamped(value: Any, low: Any, high: Any, exact: bool) -> Bounded:
     return Bounded(low if value is None else min(max(value, low), high), low, high, exact)
 
 
-def exponential(interval: sums.Interval) -> sums.Interval:
+def exponential(interval: Bounded) -> Bounded:
     """exp is right to an ulp, here and in the value: four of them outward."""
     low, high = exp(interval.low) * (1 - 9e-16), exp(interval.high) * (1 + 9e-16)
     low, high = max(0.0, nextafter(low, -inf)), nextafter(high, inf)

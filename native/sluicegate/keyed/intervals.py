@@ -1,6 +1,6 @@
 """Results of a partition, and between which values the exact ones certainly lie where the edge cuts a bucket.
 
-A bucket's readings are known by count, sum and extremes alone, so any of them may be inside (`bounds.sums.subset`).
+A bucket's readings are known by count, sum and extremes alone, so any of them may be inside (`bounds.sums`).
 Of single readings rounding alone is uncertain; how far it goes is told from the readings themselves.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from sluicegate.bounds import sums
 from sluicegate.bounds.intervals import clamped, difference, spread
@@ -24,15 +24,6 @@ NEEDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(WALKED, ()),
 }  # fmt: skip
 """Which operations an aggregate needs; these are the aggregates that windows by key have."""
-
-
-class _Bucket(NamedTuple):
-    """The cut bucket as the error algebra reads it."""
-
-    n: int
-    total: float
-    low: float
-    high: float
 
 
 def value(kind: str, totals: Totals) -> Any:
@@ -61,19 +52,23 @@ def bounded(kind: str, totals: Totals, readings: Sequence[float] = ()) -> Bounde
     least, most, taken = _inside(first, last, count, cutoff, known)
     if kind == "count":
         return Bounded(totals.inside + taken, totals.inside + least, totals.inside + most, least == most)
-    inside = sums.Inside(totals.inside, totals.sum, totals.least, totals.greatest)
-    part = sums.subset(_Bucket(count, whole, lo, hi), 0.0, (least, most), taken / count)
     if kind in ("sum", "mean"):
-        found = (sums.sum_interval if kind == "sum" else sums.mean_interval)(inside, part, 0.0)
-        return Bounded(found.value, found.low, found.high, found.exact)
-    low, high = sums.min_interval(inside, part), sums.max_interval(inside, part)
+        return _added(kind, totals, sums.Subset(count, whole, lo, hi, least, most, taken))
+    lows = min(totals.least, lo), min(totals.least, hi)  # between which the minimum lies
+    highs = max(totals.greatest, lo), max(totals.greatest, hi)
     if kind == "range":
-        least_apart = max(0.0, difference(high.low, low.high)[0])
-        most_apart = difference(high.high, low.low)[1]
-        apart = min(high.high - low.low, most_apart)
-        return Bounded(apart, least_apart, most_apart, low.exact and high.exact)
-    of = low if kind == "min" else high
-    return Bounded(of.low if kind == "min" else of.high, of.low, of.high, of.exact)
+        least_apart = max(0.0, difference(highs[0], lows[1])[0])
+        most_apart = difference(highs[1], lows[0])[1]
+        known_both = lows[0] == lows[1] and highs[0] == highs[1]
+        return Bounded(min(highs[1] - lows[0], most_apart), least_apart, most_apart, known_both)
+    ends, likely = (lows, lows[0]) if kind == "min" else (highs, highs[1])
+    return Bounded(likely, *ends, ends[0] == ends[1])
+
+
+def _added(kind: str, totals: Totals, part: sums.Subset = sums.NOTHING) -> Bounded:
+    """A sum or a mean."""
+    inside = sums.Inside(totals.inside, totals.sum, totals.least, totals.greatest)
+    return (sums.sum_interval if kind == "sum" else sums.mean_interval)(inside, part)
 
 
 def _whole(kind: str, totals: Totals, readings: Sequence[float]) -> Bounded:
@@ -82,10 +77,7 @@ def _whole(kind: str, totals: Totals, readings: Sequence[float]) -> Bounded:
     if kind in ("variance", "std") and known is not None:
         return clamped(known, *spread(Monoid(kind), array("d", readings)))
     if kind in ("sum", "mean") and totals.inside:
-        extremes = (min(readings), max(readings)) if readings else (totals.least, totals.greatest)
-        inside = sums.Inside(totals.inside, totals.sum, *extremes)
-        found = (sums.sum_interval if kind == "sum" else sums.mean_interval)(inside, sums.NOTHING, 0.0)
-        return Bounded(known, min(found.low, known), max(found.high, known), True)
+        return _added(kind, totals._replace(least=min(readings), greatest=max(readings)) if readings else totals)
     if kind == "range" and known is not None:
         low, high = difference(totals.greatest, totals.least)
         return Bounded(known, low, high, True)

@@ -1,4 +1,4 @@
-"""What buckets that a window's edges cut add to it, by time or by ordinal, on the error algebra of `bounds.sums`."""
+"""What buckets that a window's edges cut add to it, by time or by ordinal, by `error_algebra`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from operator import add
 from typing import Any
 
-from sluicegate.bounds.sums import NOTHING, Ends, Inside, Interval, Part, Range, part_of, subset
+from error_algebra import NOTHING, Ends, Inside, Interval, Part, Range, part_of, subset
+
 from sluicegate.format.bucket import ORDERED, Bucket
 
 #: How the fields of two parts add to one window's: counts and sums add up, extremes are the extremes of both.

@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from error_algebra import Interval, Range
+
 from sluicegate.bounds.intervals import difference
-from sluicegate.bounds.sums import Interval, Range
 
 
 class Peak(NamedTuple):

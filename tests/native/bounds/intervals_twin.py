@@ -1,4 +1,4 @@
-"""By definition: certain intervals of a window of buckets, by the error algebra of `sluicegate.bounds.sums`.
+"""By definition: certain intervals of a window of buckets, by `error_algebra`.
 
 The compiled ones have the same bits.
 """
@@ -8,11 +8,11 @@ from __future__ import annotations
 from math import inf, log
 from typing import Any
 
+import error_algebra as bounds
 import extremes_twin as bounds_extremes
 import variance_twin as bounds_variance
 from cut_buckets import run
 
-from sluicegate.bounds import sums as bounds
 from sluicegate.bounds import told
 from sluicegate.bounds.intervals import clamped, exponential
 from sluicegate.bounds.view import Slots, View

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import reduce
 
+import error_algebra as bounds
 import pytest
 from cut_buckets import count_interval, cut_by_time, pool, prefix, run, suffix, whole
+from error_algebra import NOTHING, Inside, Interval, Part
 from shares import in_processes
 from thorough import WINDOWS
 
-from sluicegate.bounds import sums as bounds
-from sluicegate.bounds.sums import NOTHING, Inside, Interval, Part
 from sluicegate.format.bucket import LATE, ORDERED, Bucket, merge
 
 

@@ -13,6 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import error_algebra as bounds
 import extremes_twin as bounds_extremes
 import pytest
 import variance_twin as bounds_variance
@@ -28,7 +29,6 @@ from variance_twin import Deviations
 
 import sluicegate as sg
 import sluicegate.window.configure
-from sluicegate.bounds import sums as bounds
 from sluicegate.bounds.intervals import difference
 from sluicegate.catalogue import FACTS
 from sluicegate.core.core import Core

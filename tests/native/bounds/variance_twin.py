@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from sluicegate.bounds import sums as bounds
-from sluicegate.bounds.sums import Interval, Part
+import error_algebra as bounds
+from error_algebra import Interval, Part
 
 RUNS = 64
 FEW = 8  # counts so low that a whole number of readings at each end says more

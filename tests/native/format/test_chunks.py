@@ -11,11 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import error_algebra as bounds
 import jsonschema
 import pytest
 from cut_buckets import cut_by_time
 
-from sluicegate.bounds import sums as bounds
 from sluicegate.format import chunk as chunks
 from sluicegate.format.bucket import FIELDS, LATE, ORDERED, UNKNOWN, Bucket, Builder, merge
 from sluicegate.format.chunk import Chunk, Readings, columns, decode, encode

@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 
+import error_algebra as bounds
 import pytest
 from cut_buckets import cut_by_time, pool
 from exact_windows import ALL, Exact
 
 import sluicegate as sg
-from sluicegate.bounds import sums as bounds
 from sluicegate.format.bucket import Bucket, Builder
 
 DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
