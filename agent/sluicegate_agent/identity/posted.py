@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import sqlite3
+import zlib
 from collections import Counter
 from collections.abc import Iterable
 from hashlib import blake2b
@@ -19,6 +20,8 @@ from sluicegate_agent.messages import Message
 
 log = logging.getLogger("sluicegate.http")
 _NAME = 12
+#: Of the number beside a name: how many messages were taken. The bits above are a mark of the body, 0: it is not known.
+_TAKEN = (1 << 24) - 1
 #: Messages that may be sent again and are known, at most; their row in `meta`: a checksum, then so much of each digest.
 _AGAIN_MOST = 4096
 UNANSWERED, _CRC, _SHORT = "unanswered", 4, 8
@@ -42,13 +45,18 @@ class Posted:
             self._taken[each[:_NAME]] = int.from_bytes(each[_NAME:], "little")
         self._waiting: dict[bytes, int] = {}
 
-    def take(self, topic: str, key: str, at: int) -> bool:
-        """Whether message `at` of a request was not taken before; it is known from now on."""
-        name = blake2b(f"{topic}\0{key}".encode(), digest_size=_NAME).digest()
-        if at < self._taken.get(name, 0) or digest_of(Message(topic, f"{key}\0{at}".encode(), 0, 0)) in self._older:
+    def is_of_another(self, topic: str, key: str, mark: int) -> bool:
+        """Whether the key came with another body before: what it brings now would be taken for that."""
+        return self._taken.get(_name(topic, key), 0) >> 24 not in (0, mark)
+
+    def take(self, topic: str, key: str, at: int, mark: int) -> bool:
+        """Whether message `at` of a request was not taken before; it is known from now on. `mark`: of its body."""
+        name = _name(topic, key)
+        taken = self._taken.get(name, 0) & _TAKEN
+        if at < taken or digest_of(Message(topic, f"{key}\0{at}".encode(), 0, 0)) in self._older:
             return False
         self._taken.pop(name, None)
-        self._taken[name] = self._waiting[name] = at + 1
+        self._taken[name] = self._waiting[name] = min(at + 1, _TAKEN) | mark << 24
         if len(self._taken) > self._horizon:
             del self._taken[next(iter(self._taken))]
         return True
@@ -67,6 +75,15 @@ class Posted:
         """The transaction is durable."""
         self._total += len(self._waiting)
         self._waiting = {}
+
+
+def _name(topic: str, key: str) -> bytes:
+    return blake2b(f"{topic}\0{key}".encode(), digest_size=_NAME).digest()
+
+
+def mark_of(body: bytes) -> int:
+    """Tells most bodies apart: 1 to 255."""
+    return 1 + zlib.crc32(body) % 255
 
 
 class Unanswered:

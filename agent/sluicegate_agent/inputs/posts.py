@@ -21,7 +21,7 @@ import msgspec
 
 from sluicegate_agent.config.sources import SourceConfig
 from sluicegate_agent.identity.identities import is_bare
-from sluicegate_agent.identity.posted import Posted
+from sluicegate_agent.identity.posted import Posted, mark_of
 from sluicegate_agent.identity.verdict import digest_of
 from sluicegate_agent.messages import Message, NotAsked, Unreadable
 from sluicegate_agent.payloads import parts_of
@@ -55,7 +55,7 @@ class Post(Ticket):
         self.topic, self.body, self.key, self.is_one = topic, body, key, is_one
         self.messages: Iterator[Message] | None = None
         self.source: SourceConfig | None = None
-        self.at = 0
+        self.at = self.mark = 0
         #: Told to come again; not told what became of it; its sender says no more, and may be gone.
         self.is_withdrawn = self.is_lost = self.is_ended = False
         #: Its first messages that are known as what may come again.
@@ -222,6 +222,17 @@ class Posts:
             post.end(400, f"precision={post.precision[:8]}, but topic {post.topic[:64]} is read in {unit}")
             return
         post.source, post.messages = source, self._messages(source, post)
+        post.mark = mark_of(post.body) if post.key else 0
+        if post.key and self._keys.is_of_another(post.topic, post.key, post.mark):
+            why = f"{KEY} {post.key[:32]!r} came with another body before: give each request a key of its own"
+            self._pipeline.refuse(
+                _message(post, post.body, int(self._config.limits.payload)),
+                self._pipeline.clock(),
+                "idempotency_key",
+                why,
+            )
+            post.counts["refused"], post.messages = 1, iter(())
+            post.end(422, why)
 
     def _messages(self, source: SourceConfig, post: Post) -> Iterator[Message]:
         limit = int(self._config.limits.payload)
@@ -260,7 +271,7 @@ class Posts:
         """Count one message of a request, unless it was under its key."""
         counters = self._pipeline.state.counters
         before = counters["accepted"], counters["duplicates"], _refused(counters)
-        if post.key and not self._keys.take(post.topic, post.key, post.at):
+        if post.key and not self._keys.take(post.topic, post.key, post.at, post.mark):
             counters.add("duplicates")
         else:
             if post.source is not None and self._may_be_new_again(post):

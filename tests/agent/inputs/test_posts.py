@@ -48,6 +48,20 @@ def test_a_key_makes_any_request_count_once(receiver: Callable[..., Receiver]) -
     assert one.desk.sums() == {"y": (6.0, 5)}
 
 
+def test_a_key_of_another_body_is_refused(receiver: Callable[..., Receiver]) -> None:
+    """A sender that gives all its requests one key is told so, also after a kill: what they bring is not a repeat."""
+    one = receiver()
+    assert one.post("/in/bare", "1\n2", Idempotency_Key="a")[0] == 200
+    one.killed()
+    for body in ("3\n4", "1\n2\n3"):
+        status, told = one.post("/in/bare", body, Idempotency_Key="a")
+        assert (status, told["accepted"], told["duplicates"], told["refused"]) == (422, 0, 0, 1)
+    assert one.desk.state.counters["refused.idempotency_key"] == 2
+    assert one.post("/in/other_than", "1", Idempotency_Key="a")[0] == 404
+    assert one.post("/in/bare", "1\n2", Idempotency_Key="a")[1]["duplicates"] == 2
+    assert one.desk.sums() == {"y": (3.0, 2)}
+
+
 def test_a_retry_while_commits_fail_counts_once(receiver: Callable[..., Receiver]) -> None:
     """503 asks for it again; what was taken into memory is known then."""
     one = receiver()
