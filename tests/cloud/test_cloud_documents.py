@@ -104,6 +104,19 @@ def test_a_file_that_is_not_there_any_more_gets_a_reason(tmp_path: Path) -> None
     assert decoded(tmp_path / "gone.json")[0]["reason"] == "No such file or directory"
 
 
+def test_a_session_may_have_texts_of_64_bit_lengths(tmp_path: Path) -> None:
+    """Spark takes batches of one schema: holes and buckets have the same, with `useLargeVarTypes` too."""
+    path = tmp_path / "a.json"
+    path.write_bytes(encode(chunk(first=10)))
+    row = decoded(path)[0] | {"fate": "used", "lost": 0, "hole": 10, "hole_from": 0, "hole_to": 10_000_000}
+    batch = pa.RecordBatch.from_pylist([row])
+    large = [field.with_type(pa.large_string()) if field.type == pa.string() else field for field in batch.schema]
+    for schema in (batch.schema, pa.schema(large)):
+        found = [*unpack([pa.RecordBatch.from_pylist([row], schema)])]
+        assert len(found) == 2
+        assert found[0].schema == found[1].schema
+
+
 def test_a_folder_is_searched_where_links_lead(tmp_path: Path) -> None:
     """A board's folder may lie on another disk; each is searched once, whatever circles the links make."""
     root, other = tmp_path / "chunks", tmp_path / "other"

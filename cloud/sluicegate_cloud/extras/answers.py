@@ -152,7 +152,9 @@ def _distinct(share: Share, place: int, asked: Asked) -> Columns:
     value = everything[0]
     if share.cut is not None:
         known = sure[0] if sure else 0.0
-        value = known + max(0.0, everything[0] - known) * share.most / share.cut.n
+        no_edge = share.most == share.cut.n  # only whether some are repeats is not known
+        inside = share.most if no_edge else (share.least + share.most) / 2.0
+        value = known + max(0.0, everything[0] - known) * inside / share.cut.n
     least = max(1, least) if share.inside or share.least else 0
     exact = least == most
     return _ends(asked.kind, min(max(value, least), most), float(least), float(most), exact) | {

@@ -28,10 +28,11 @@ def _sealed(client: Client, row: dict[str, Any]) -> bytes:
     """A feed's row as bytes. Raises ValueError with the reason why there are none, GatewayError."""
     body = row.get("doc")
     if row.get("deleted"):
-        raise ValueError("deleted at the gateway: its readings are missing here")
+        raise ValueError("deleted at the gateway: its readings are missing here, unless it was read before")
     if row.get("removed"):
         raise ValueError(
-            f"removed from the channel {', '.join(map(str, row['removed']))}: its readings are missing here"
+            f"removed from the channel {', '.join(map(str, row['removed']))}: its readings are missing here, "
+            "unless it was read before"
         )
     if not isinstance(body, dict):  # the gateway could not load it just then
         body = document(client, row["id"])

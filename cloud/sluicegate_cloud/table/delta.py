@@ -81,6 +81,7 @@ def _published(spark: SparkSession, store: Store, version: Version, named: str) 
         return 0
     before = store.load(since) if since in store.numbers() else None
     note = {"place": str(store.root), "version": version.number, "identity": version.identity}
+    note["made_us"] = version.made_us
     with with_setting(spark, _NOTE, json.dumps({"sluicegate": note})):
         changes = _changes(spark, store, before, version)
         return _merged(spark, changes, named, [*columns], _keys(version), everything=before is None)
@@ -96,7 +97,8 @@ def _since(spark: SparkSession, store: Store, version: Version, named: str) -> i
             continue  # a commit of somebody else's
         if told["place"] != str(store.root):
             raise SinkError(f"{named} has the windows of {told['place']}: publish {store.root} elsewhere")
-        return int(told["version"]) if is_same(version, told.get("identity")) else None
+        number = int(told["version"])
+        return number if is_same(store, version, number, told.get("identity"), told.get("made_us")) else None
     return None
 
 

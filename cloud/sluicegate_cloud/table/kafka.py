@@ -67,12 +67,13 @@ def publish(spark: SparkSession, store: Store, version: Version, url: str) -> in
 
 
 def _published(spark: SparkSession, store: Store, version: Version, topic: Topic) -> int:
-    since = _noted(spark, store, topic).since(version)
+    noted = _noted(spark, store, topic)
+    since = noted.since(store, version)
     if since.is_at(version):
         return 0
     mine = since.beginning(version)
     _note_down(spark, store, topic, mine)
-    written, gone = _changes(spark, store, version, topic, [since.revision, *since.begun])
+    written, gone = _changes(spark, store, version, topic, [since.revision, *since.begun], lost=since is not noted)
     rows = written.count() + gone.count()
     _send(spark, written.unionByName(gone), topic, topic.name)
     _note_down(spark, store, topic, mine.ended(version, _noted(spark, store, topic)))
@@ -80,16 +81,22 @@ def _published(spark: SparkSession, store: Store, version: Version, topic: Topic
 
 
 def _changes(
-    spark: SparkSession, store: Store, version: Version, topic: Topic, before: Sequence[int]
+    spark: SparkSession, store: Store, version: Version, topic: Topic, before: Sequence[int], *, lost: bool
 ) -> tuple[DataFrame, DataFrame]:
     """Messages of windows that are new since any of the versions `before`, and of those that are gone since.
 
-    Where one of these versions is no longer kept, the topic itself is asked what it has.
+    Where one of these versions is no longer kept, the topic itself is asked what it has; where it is `lost`, its
+    revisions say nothing.
     """
     if not {*before} <= {*store.numbers()}:
         there = _there(spark, topic)
         written = _messages(spark, store, version, [*read.window_files(store, version)])
-        known = (there[_TABLE] == version.identity) & (there[REVISION] >= written[REVISION]) & ~there["gone"]
+        known = (
+            (there[_TABLE] == version.identity)
+            & (there[REVISION] >= written[REVISION])
+            & ~there["gone"]
+            & ~sf.lit(lost)
+        )
         new = written.join(there, (written[_KEY] == there[_KEY]) & known, "left_anti")
         left = there.where(~there["gone"]).select(_KEY)
     else:

@@ -10,11 +10,12 @@ from sluicegate_cloud.table.versions import Store, Version, is_same
 
 
 class Noted(NamedTuple):
-    """Which version of which table is there as a whole, and of which others some windows may be."""
+    """Which version of which table is there as a whole, made when, and of which others some windows may be."""
 
     identity: str = ""
     revision: int = 0
     begun: tuple[int, ...] = ()
+    made_us: int = 0
 
     @classmethod
     def of(cls, told: Mapping[str, Any] | None, store: Store, where: str, remedy: str) -> Noted:
@@ -23,15 +24,17 @@ class Noted(NamedTuple):
             return cls()
         if told.get("place") != str(store.root):
             raise SinkError(f"{where} has the windows of {told.get('place')}{remedy}")
-        return cls(told.get("identity", ""), int(told["revision"]), tuple(told.get("begun", ())))
+        begun = tuple(told.get("begun", ()))
+        return cls(told.get("identity", ""), int(told["revision"]), begun, int(told.get("made_us", 0)))
 
     def note(self, store: Store) -> dict[str, Any]:
         """What `of` reads."""
         return {"place": str(store.root), **self._asdict(), "begun": [*self.begun]}
 
-    def since(self, version: Version) -> Noted:
-        """The same, or nothing at all where the table was made anew since."""
-        return self if is_same(version, self.identity) else Noted()
+    def since(self, store: Store, version: Version) -> Noted:
+        """The same, or nothing at all where the table was made anew since, or restored from before."""
+        same = is_same(store, version, self.revision, self.identity, self.made_us)
+        return self if same and all(is_same(store, version, one, self.identity) for one in self.begun) else Noted()
 
     def is_at(self, version: Version) -> bool:
         """Whether there is nothing to do for `version`."""
@@ -39,7 +42,7 @@ class Noted(NamedTuple):
 
     def beginning(self, version: Version) -> Noted:
         """To be noted before the first window of `version` is written."""
-        return Noted(version.identity, self.revision, (*self.begun, version.number))
+        return Noted(version.identity, self.revision, (*self.begun, version.number), self.made_us)
 
     def ended(self, version: Version, now: Noted) -> Noted:
         """To be noted after the last one, where `now` is what is noted by then.
@@ -47,5 +50,6 @@ class Noted(NamedTuple):
         If another wrote at the same time, whose windows are there, the next one finds out.
         """
         if now == self:
-            return Noted(version.identity, version.number)
-        return Noted(now.identity, max(now.revision, version.number), tuple({*now.begun, *self.begun}))
+            return Noted(version.identity, version.number, (), version.made_us)
+        newest = max((now.revision, now.made_us), (version.number, version.made_us))
+        return Noted(now.identity, newest[0], tuple({*now.begun, *self.begun}), newest[1])

@@ -73,13 +73,13 @@ def _published(cursor: Any, store: Store, version: Version, name: str) -> int:
     columns = {"tags": "string", **read.schema_of(version.definition)}
     _make(cursor, name, columns)
     cursor.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (f"sluicegate {name}",))
-    cursor.execute("SELECT place, version, identity FROM sluicegate_published WHERE name = %s", (name,))
+    cursor.execute("SELECT place, version, identity, made_us FROM sluicegate_published WHERE name = %s", (name,))
     there = cursor.fetchone()
     if there is not None and there[0] != str(store.root):
         raise SinkError(
             f"the database's {name!r} has the windows of {there[0]}: publish {store.root} under another name"
         )
-    since = there[1] if there and is_same(version, there[2]) else None
+    since = there[1] if there and is_same(store, version, *there[1:]) else None
     if since is not None and since >= version.number:
         return 0
     before = store.load(since) if since in store.numbers() else None
@@ -87,9 +87,10 @@ def _published(cursor: Any, store: Store, version: Version, name: str) -> int:
         cursor.execute(f'TRUNCATE "{name}"')
     changed = _replace(cursor, store, before, version, name, columns)
     cursor.execute(
-        "INSERT INTO sluicegate_published (name, place, version, identity) VALUES (%s, %s, %s, %s) "
-        "ON CONFLICT (name) DO UPDATE SET version = excluded.version, identity = excluded.identity",
-        (name, str(store.root), version.number, version.identity),
+        "INSERT INTO sluicegate_published (name, place, version, identity, made_us) VALUES (%s, %s, %s, %s, %s) "
+        "ON CONFLICT (name) DO UPDATE SET version = excluded.version, identity = excluded.identity, "
+        "made_us = excluded.made_us",
+        (name, str(store.root), version.number, version.identity, version.made_us),
     )
     return changed
 
@@ -101,6 +102,7 @@ def _make(cursor: Any, name: str, columns: dict[str, str]) -> None:
         "(name text PRIMARY KEY, place text NOT NULL, version bigint NOT NULL)"
     )
     cursor.execute("ALTER TABLE sluicegate_published ADD COLUMN IF NOT EXISTS identity text")
+    cursor.execute("ALTER TABLE sluicegate_published ADD COLUMN IF NOT EXISTS made_us bigint")
     spelled = ", ".join(f'"{of}" {_KINDS[kind]}{" NOT NULL" if of in _KEY else ""}' for of, kind in columns.items())
     cursor.execute(f'CREATE TABLE IF NOT EXISTS "{name}" ({spelled}, PRIMARY KEY ({", ".join(_KEY)}))')
 

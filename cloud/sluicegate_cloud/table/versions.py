@@ -231,9 +231,18 @@ class Store:
         return self.place.alone()
 
 
-def is_same(version: Version, identity: str | None) -> bool:
-    """Whether what somebody noted of a table's `identity` may be of this one: older ones noted none."""
-    return not identity or identity == version.identity
+def is_same(store: Store, version: Version, number: int, identity: str | None, made_us: int | None = None) -> bool:
+    """Whether a version that somebody noted, as older ones did without `made_us`, may be of the table as it is now.
+
+    It is not where the table was made anew since, or restored from before it: its numbers come again with other rows.
+    """
+    if identity and identity != version.identity:
+        return False
+    numbers = store.numbers()
+    if number > max([version.number, *numbers]):
+        return False
+    there = store.load(number) if made_us and number in numbers else None
+    return there is None or there.made_us == made_us
 
 
 def _path(number: int) -> str:

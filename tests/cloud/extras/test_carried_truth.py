@@ -131,6 +131,18 @@ def test_a_mean_over_time_is_not_exact_where_there_may_be_no_reading() -> None:
     assert not told["time_weighted_mean_exact"]
 
 
+def test_a_distinct_count_takes_cut_buckets_in_proportion() -> None:
+    """Forty devices of eight values each, of which the window has four."""
+    asked = sorted_out(("distinct_count(12)",))[1]
+    every: Share | None = None
+    for device in range(40):
+        readings = [(20 * at, 8.0 * device + at) for at in range(8)]
+        share = next(shares([piece(readings, asked)], Grid(80, 1), asked))
+        every = share if every is None else added(every, share, asked)
+    assert every is not None
+    assert answer(every, 0, asked[0])["distinct_count"] == pytest.approx(160, rel=0.1)
+
+
 @pytest.mark.parametrize("late", [[(0, 3.0), (50, 7.0)], [(50, 7.0)]])
 @pytest.mark.parametrize("doubt", [0, 1])
 def test_of_equal_times_the_later_arrival_holds(late: list[tuple[int, float]], doubt: int) -> None:

@@ -105,6 +105,25 @@ def test_a_table_made_anew_at_the_same_place_replaces_all(address: str, table: A
         assert rows(address, "anew") == windows(store, version)
 
 
+@pytest.mark.parametrize("more", [1, 2])
+def test_a_table_that_was_restored_replaces_what_is_newer(address: str, table: Any, more: int) -> None:
+    """From before the version that is there, whose number then comes again: with as many runs since, or not as many."""
+    store, version, documents = table
+    version = take_in(store, version, table_of(documents[:4]))
+    shutil.copytree(store.root, store.root.with_name("backup"))
+    for at in (4, 8):
+        version = take_in(store, version, table_of(documents[at : at + 4], since=at))
+    postgres.publish(store, version, f"restored_{more}", address)
+    shutil.rmtree(store.root)
+    store.root.with_name("backup").rename(store.root)
+    version = store.load()
+    for at in range(8, 8 + more):
+        version = take_in(store, version, table_of(documents[at : at + 1], since=at))
+    assert postgres.publish(store, version, f"restored_{more}", address) > 0
+    assert rows(address, f"restored_{more}") == windows(store, version)
+    assert postgres.publish(store, version, f"restored_{more}", address) == 0
+
+
 def test_what_fails_in_between_leaves_the_version_before(
     address: str, table: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,6 +10,7 @@ import pytest
 
 from sluicegate_cloud.errors import SourceError, TableError
 from sluicegate_cloud.table.job import definition_of
+from sluicegate_cloud.table.noted import Noted
 from sluicegate_cloud.table.versions import Store, Version
 
 HOUR = 3_600_000_000
@@ -72,3 +74,19 @@ def test_a_table_elsewhere_is_refused(spelled: str, tmp_path: Path, monkeypatch:
     with pytest.raises(TableError, match="give a folder that the driver and all workers see"):
         Store(spelled)
     assert [*tmp_path.iterdir()] == []
+
+
+def test_a_note_of_a_version_that_was_lost_counts_for_nothing(tmp_path: Path) -> None:
+    """The table was restored from before it: with its number gone, or come again. What an older one noted may be."""
+    store = Store(tmp_path)
+    first = committed(store, 1)
+    second = store.commit(replace(first, number=2))
+    noted = Noted().since(store, second).beginning(second).ended(second, Noted().beginning(second))
+    assert Noted.of(noted.note(store), store, "", "").since(store, second) == noted
+    assert Noted(first.identity, 1, (2,)).since(store, second).begun == (2,)
+    (store.root / "versions/00000002.json").unlink()
+    assert noted.since(store, first) == Noted(first.identity, 1, (2,)).since(store, first) == Noted()
+    again = store.commit(replace(first, number=2))
+    assert (again.identity, again.made_us != second.made_us) == (second.identity, True)
+    assert noted.since(store, again) == Noted()
+    assert noted._replace(made_us=0).since(store, again).is_at(again)

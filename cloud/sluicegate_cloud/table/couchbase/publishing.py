@@ -65,7 +65,7 @@ def publish(store: Store, version: Version, place: Place, name: str) -> int:
         raise SinkError(f"{name!r} is no name for windows: letters, digits and _, at most {_LONGEST_NAME}")
     note = f"{name}::published"
     there = _noted(store, place, note)
-    since = there.since(version)
+    since = there.since(store, version)
     if since.is_at(version):
         return 0
     mine = since.beginning(version)
