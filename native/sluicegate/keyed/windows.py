@@ -264,7 +264,10 @@ class KeyedWindows:
                 raise ForeignSnapshotError(f"{place}: of {head['window']}, this window is {self._identity()}")
             if head["base"] != base:
                 raise SnapshotError(f"{place}: does not follow the one before; give a snapshot and all changes since")
-            core.load(payload)
+            try:
+                core.load(payload)
+            except UnicodeDecodeError as error:
+                raise SnapshotError(f"{place}: damaged: a key is no text: {error}") from None
             core.counters = tuple(head["counters"])
             base = checksum
         try:
@@ -285,7 +288,10 @@ def _opened(place: str, saved: bytes) -> tuple[dict[str, Any], bytes, int]:
         raise SnapshotError(f"{place}: damaged or cut short: its checksum is another")
     begin = len(_MAGIC) + 5
     end = begin + int.from_bytes(saved[begin - 4 : begin], "little")
-    return json.loads(saved[begin:end]), saved[end:-4], checksum
+    try:
+        return json.loads(saved[begin:end]), saved[end:-4], checksum
+    except ValueError as error:
+        raise SnapshotError(f"{place}: damaged: its header is no JSON: {error}") from None
 
 
 def _kinds(aggregates: Any) -> dict[str, str]:

@@ -152,6 +152,8 @@ class Durability(Ingest):
         leaves = [*closed, saved.newest_leaf] if saved.newest_leaf else closed
         if saved.limit and len(leaves) > saved.limit + self._histograms.staging:
             raise SnapshotError(f"window state: {len(leaves)} buckets, the limit is {saved.limit}")
+        if not self._bucketed and saved.tail != saved.accepted:  # a policy by count would evict what is not there
+            raise SnapshotError(f"window state: {saved.tail} leaves of {saved.accepted} readings, expected one each")
         try:
             self._core.load(saved, leaves)
         except ValueError as error:

@@ -106,6 +106,21 @@ def test_of_another_definition_is_refused(core: str) -> None:
         sg.KeyedWindows(sg.sum(), policy=sg.policies.count(20)).restore(newer)
 
 
+def test_no_text_where_a_checksum_fits(core: str) -> None:
+    """A key that is no UTF-8, a header that is no JSON: refused as any damage is."""
+    from zlib import crc32
+
+    window = sg.KeyedWindows(**TOLD)
+    window.insert("key", 1.0, 1)
+    whole = window.snapshot()
+    for at in (whole.rindex(b"key"), 20):
+        saved = bytearray(whole)
+        saved[at] = 255
+        saved[-4:] = crc32(saved[:-4]).to_bytes(4, "little")
+        with pytest.raises(sg.errors.SnapshotError, match="damaged"):
+            window.restore(bytes(saved))
+
+
 def test_verify_finds_what_contradicts_itself(core: str) -> None:
     """A row out of order, with a checksum that fits: refused when it is taken up."""
     from zlib import crc32

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import zlib
 from array import array
 from typing import Any
 
@@ -280,6 +281,20 @@ def test_a_length_beyond_all_bounds_is_refused() -> None:
     data[24:32] = (2**63).to_bytes(8, "little")
     with pytest.raises(errors.SnapshotError, match="truncated"):
         restore(bytes(data))
+
+
+@both
+@pytest.mark.parametrize("engine", ["amta", "fiba", "two_stacks"])
+def test_more_readings_than_leaves_are_refused(engine: str) -> None:
+    """With a checksum that fits: a window by count would let go of what it does not hold, and end the process."""
+    given: dict[str, Any] = {"policy": sg.policies.count(7, hop=2), "engine": engine}
+    window = sg.Window(sg.sum(), **given)
+    window.insert_many([1.0] * 60)
+    saved = bytearray(window.snapshot())
+    saved[33] = 8  # 2,108 readings of 60
+    saved[-4:] = zlib.crc32(saved[:-4]).to_bytes(4, "little")
+    with pytest.raises(sg.errors.SnapshotError, match="60 leaves of 2108 readings"):
+        sg.Window.restore(bytes(saved), sg.sum(), **given)
 
 
 @both
