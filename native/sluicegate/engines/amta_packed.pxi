@@ -95,10 +95,9 @@ cdef inline int extreme_of(const Program* p, const Step* ends) noexcept nogil:
 
 
 cdef inline uint64_t place_of(const uint64_t* leaf, uint64_t time) noexcept nogil:
-    """Which ordinal a reading of this time has, if times are even."""
-    cdef int64_t first = <int64_t> leaf[H_T_FIRST], span = <int64_t> leaf[H_T_LAST] - first
-    cdef double share = (<double> (<int64_t> time - first)) / (<double> span) if span > 0 else 0.0
-    return leaf[H_O_FIRST] + <uint64_t> (min(max(share, 0.0), 1.0) * (<double> leaf[H_COUNT] - 1.0) + 0.5)
+    """Which ordinal a reading of this time has, where times are ordinals; else the first one."""
+    cdef bint counted = leaf[H_T_LAST] - leaf[H_T_FIRST] == leaf[H_COUNT] - 1
+    return leaf[H_O_FIRST] + (time - leaf[H_T_FIRST] if counted else 0)
 
 
 cdef inline void leaf_through(const Program* p, Place* place, uint64_t* leaf, bint packs) noexcept nogil:
