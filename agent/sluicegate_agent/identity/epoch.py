@@ -193,6 +193,16 @@ class Epoch:
             self.first[number - self.start] = 0
             self.first_changed = True
 
+    def forget_contents(self) -> None:
+        """Which numbers were seen is known, and no more what they said."""
+        self.changed = True
+        if self.few is not None:
+            self.few = dict.fromkeys(self.few, UNKNOWN)
+            return
+        self.ring = array("I", (min(content, UNKNOWN) for content in self.ring))
+        self.first = array("I", (min(content, UNKNOWN) for content in self.first))
+        self.blocks, self.first_changed = set(range(-(-self.horizon // BLOCK))), True
+
     def _pass_to(self, number: int) -> None:
         self.missing += number - self.high - 1
         if self.few is not None:

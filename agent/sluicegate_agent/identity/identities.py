@@ -11,6 +11,7 @@ from sluicegate_agent.identity.bare import Bare
 from sluicegate_agent.identity.contents import Contents
 from sluicegate_agent.identity.deliveries import kept
 from sluicegate_agent.identity.posted import Posted
+from sluicegate_agent.identity.said import forget_what_is_read_otherwise
 from sluicegate_agent.identity.sequences import Sequences
 from sluicegate_agent.identity.strangers import Strangers
 from sluicegate_agent.identity.unsure import Unsure
@@ -58,6 +59,7 @@ class Identities:
         self.strangers = Strangers(connection)
         self._fixed = {source.topic for source in config.sources if not source.is_plant}
         self.bare.is_asked = any(is_bare(source) for source in config.sources)
+        forget_what_is_read_otherwise(connection, config, self._horizon_of)
         for source in config.sources:
             if not source.is_plant:
                 self.know(source, source.topic)
