@@ -26,7 +26,7 @@ def zone(name: str) -> tzinfo:
 
     try:
         return ZoneInfo(name)
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError):
         raise ConfigurationError(
             f"timezone: {name!r}, expected a name of IANA's, such as 'Europe/Vienna'; some systems need tzdata"
         ) from None

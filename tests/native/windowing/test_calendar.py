@@ -149,3 +149,10 @@ def test_a_day_without_a_change_is_cut_as_any_day(place: str, monkeypatch: pytes
     monkeypatch.setattr(calendar, "_is_plain", lambda midnight, place: False)
     slow = own(2 * HOUR, HOUR // 2, where)
     assert found == [slow(time) for time in times]
+
+
+@pytest.mark.parametrize("name", [3, ["UTC"], "Europe/Wien", ""])
+def test_what_is_no_time_zone_is_refused(name: Any) -> None:
+    """With the key's name, also where it is no text, as a TOML file may have it."""
+    with pytest.raises(sg.errors.ConfigurationError, match=r"timezone: .* expected a name"):
+        sg.WindowSpec.from_dict({"kind": "tumbling", "aligned": "day", "timezone": name})
