@@ -1,4 +1,8 @@
-"""One Spark session for all Spark tests of the cloud: it takes ten seconds to start."""
+"""One Spark session for all Spark tests of the cloud: it takes ten seconds to start.
+
+A job that finds no session begins one as users have it, and that stays for all tests after it, with more partitions and
+plans made anew as they run. So each test that merges in this process asks for `spark`.
+"""
 
 from __future__ import annotations
 

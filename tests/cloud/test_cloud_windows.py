@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from cloud_streams import Readings, Row, Stream, fold, frame_rows, older, random_stream, violations
 from cut_buckets import cut_by_time, pool
+from thorough import number as so_many
 from variance_twin import Deviations, variance_interval
 
 from sluicegate.format.bucket import FIELDS, Bucket, Builder, merge
@@ -54,15 +55,18 @@ def random_grid(rng: random.Random) -> Grid:
 
 
 def test_no_window_is_outside_its_interval() -> None:
-    """At least 100,000 windows of random streams (out of order, late, merged, several incarnations): none outside."""
+    """Windows of random streams, 100,000 in a whole run (late, merged, several incarnations): none outside.
+
+    `test_cloud_exact` holds as many to exact arithmetic in every run.
+    """
     windows, exact = 0, 0
-    for seed in range(700):
+    for seed in range(so_many(700, 280)):
         rng = random.Random(seed)
         stream = random_stream(seed, incarnations=rng.choice([1, 1, 2, 3]))
         count, wrong, sure = checked(stream, random_grid(rng), most=300, old=rng.choice([0.0, 0.0, 0.4, 1.0]))
         assert wrong == [], f"seed {seed}"
         windows, exact = windows + count, exact + sure
-    assert windows >= 100_000
+    assert windows >= so_many(100_000, 40_000)
     assert 0.1 < exact / windows < 0.9, "both exact and uncertain windows must be among them"
 
 

@@ -88,8 +88,8 @@ def ready(cluster: tuple[str, list[int]], world: World) -> Iterator[Driver]:
         yield found
 
 
-def whole(at: Driver, world: World, name: str, streams: bool) -> None:
-    """The DataFrame way, a table in two runs and, if asked, one of a stream: all have the rows of one process."""
+def whole(at: Driver, world: World, name: str) -> None:
+    """The DataFrame way, a table in two runs and one of a stream: all have the rows of one process."""
     told = at.done("batch", source=f"{world.folder}/in-[0-2]/*", window={"slide": CUT.slide, "width": CUT.width},
                    aggregates=["count", *ASKED], out=f"{name}-out")  # fmt: skip
     assert told == {"executors": 2}
@@ -97,8 +97,6 @@ def whole(at: Driver, world: World, name: str, streams: bool) -> None:
     assert at.done("merge", sources=["in-0"], table=name, definition=TOLD) == {"version": 1}
     assert at.done("merge", sources=["in-0", "in-1", "in-2"], table=name, definition=TOLD) == {"version": 2}
     assert world.differ(name, 3) == []
-    if not streams:
-        return
     most = len(world.names[0]) // 2 + 1
     assert at.done("stream", source="in-0", table=f"{name}-s", definition=TOLD, most=most) == {"version": 2}
     assert world.differ(f"{name}-s", 1) == []
@@ -122,15 +120,16 @@ def keyed(rows: list[dict[str, Any]]) -> Rows:
             for row in rows}  # fmt: skip
 
 
+@pytest.mark.skipif(not WHOLE, reason="a standalone cluster has the same asked of it: of the nightly tests")
 def test_a_local_cluster_has_the_rows_of_one_process(world: World) -> None:
     """Two executors of `local-cluster[2,1,1024]`."""
     with driver("local-cluster[2,1,1024]", world.folder) as at:
-        whole(at, world, "local", streams=WHOLE)
+        whole(at, world, "local")
 
 
 def test_a_standalone_cluster_has_the_rows_of_one_process(ready: Driver, world: World) -> None:
     """Two workers that run in folders of their own."""
-    whole(ready, world, "standalone", streams=True)
+    whole(ready, world, "standalone")
 
 
 @pytest.mark.parametrize("victims", [python_workers, executors])

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thorough import number
 
 pytest.importorskip("pyspark", reason="the cloud's tests need the extra `cloud`")
 
@@ -69,7 +70,7 @@ def pieces_of(runs: list[Readings], asked: Sequence[Asked]) -> list[Piece]:
 
 
 @given(st.integers(0, 10**9))
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=number(120, 50), deadline=None)
 def test_the_definition_lies_within(seed: int) -> None:
     """Each window of two devices and of both: recomputed from the readings, beside what the buckets say."""
     rng = random.Random(seed)
@@ -166,7 +167,7 @@ _JUDGES = {
 
 
 @given(st.integers(0, 10**9))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=number(60, 30), deadline=None)
 def test_an_intercept_at_the_last_reading_too(seed: int) -> None:
     """The same for the line's value at the greatest time."""
     rng = random.Random(seed)
@@ -239,7 +240,7 @@ def _document(device: str, runs: list[Readings]) -> Chunk:
 
 
 @pytest.mark.spark
-def test_cloud_merge_answers_them(tmp_path: Path) -> None:
+def test_cloud_merge_answers_them(spark: Any, tmp_path: Path) -> None:
     """Documents → Parquet: for each device and for all, beside the columns of the buckets' records."""
     from sluicegate_cloud import job
     from sluicegate_cloud.sinks import read_windows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -68,7 +69,7 @@ def test_long_buckets_of_a_device_are_few_stretches(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.spark
-def test_one_clock_does_not_stop_the_merge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_clock_does_not_stop_the_merge(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two boards beside one whose bucket begins in 1970: they have their answers, all together where it ends not.
 
     Another has more such buckets than are told apart, which ended the merge for all.

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thorough import number
 
 pytest.importorskip("pyspark", reason="the cloud's tests need the extra `cloud`")
 
@@ -111,7 +112,7 @@ def _at_the_end(kind: str, of: Sequence[Sequence[Reading]], share: Share) -> lis
 
 
 @given(st.integers(0, 10**9))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=number(150, 60), deadline=None)
 def test_the_definition_lies_within(seed: int) -> None:
     """Each window of two devices and of both, whatever was merged or late."""
     rng = random.Random(seed)
@@ -129,7 +130,7 @@ def test_the_definition_lies_within(seed: int) -> None:
 
 
 @given(st.integers(0, 10**9))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=number(60, 30), deadline=None)
 def test_readings_in_doubt_may_not_count(seed: int) -> None:
     """Whichever of a bucket's readings are repeats, as many as are in doubt: the others' answer lies within."""
     rng = random.Random(seed)

@@ -34,7 +34,7 @@ def _sent(folder: Path, device: str, seed: int) -> Readings:
 
 
 @pytest.mark.spark
-def test_counts_and_sets_from_the_agent_to_the_window(tmp_path: Path) -> None:
+def test_counts_and_sets_from_the_agent_to_the_window(spark: Any, tmp_path: Path) -> None:
     """No value told too rarely, none denied; too great, or falsely there, no more often than is stated."""
     from sluicegate_cloud import job
     from sluicegate_cloud.sinks import read_windows

@@ -6,6 +6,7 @@ import random
 from array import array
 from math import inf
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 pytest.importorskip("pyspark", reason="the cloud's tests need the extra `cloud`")
 pytest.importorskip("msgspec", reason="the readings come from an agent, which needs the extra `agent`")
 
+from thorough import number
 from two_values import BOTH, Climate, Reading, told
 
 from sluicegate.format.pairs import Moments, PairColumn
@@ -51,7 +53,7 @@ def is_right(name: str, row: dict[str, object], inside: list[Reading]) -> bool:
 
 
 @pytest.mark.spark
-def test_from_the_agents_to_the_windows_of_each_and_of_all(tmp_path: Path) -> None:
+def test_from_the_agents_to_the_windows_of_each_and_of_all(spark: Any, tmp_path: Path) -> None:
     """Documents with single readings and without, late ones among them: no window outside, some exact."""
     from sluicegate_cloud import job
     from sluicegate_cloud.sinks import read_windows
@@ -91,7 +93,7 @@ def pieces(rng: random.Random, readings: list[Reading]) -> list[Piece]:
 
 
 @given(st.integers(0, 10**9))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=number(80, 40), deadline=None)
 def test_the_definition_lies_within(seed: int) -> None:
     """Any buckets of two devices, cut anywhere, some in doubt or without moments: both devices' windows and all's."""
     rng = random.Random(seed)
