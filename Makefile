@@ -42,10 +42,11 @@ demo: $(VENV)/native.stamp ## the whole path on this machine: three agents, an o
 	@MAKE='$(MAKE)' VENV=$(VENV) OUT=$(OUT) TARGET=$(TARGET) deploy/make/demo.sh
 
 # --- checks -----------------------------------------------------------------------------------------------------
-# Side by side: the compiler beside the downloads, then lint beside the tests, a run for each folder, three at a time, since
+# Side by side: the compiler beside the downloads, then a run for each folder and lint, three at a time, since
 # the agent's wait more than they work; what takes longest begins first. What one printed comes when it has ended; where one fails the others go on.
-LONGEST := native agent cloud couchbase faults system house
+LONGEST := cloud native agent couchbase faults system house
 SUITES := $(LONGEST) $(filter-out $(LONGEST),$(sort $(patsubst tests/%/,%,$(dir $(wildcard tests/*/test_*.py)))))
+EACH_RUN := $(wordlist 1,3,$(SUITES:%=test-%)) lint $(wordlist 4,99,$(SUITES:%=test-%))
 TWO := $(MAKE) --no-print-directory --jobs=2
 THREE := $(MAKE) --no-print-directory --jobs=3
 
@@ -54,15 +55,15 @@ test: ## everything: lint, types, every test; PYTEST="-k name" for some of them
 	@$(TWO) --silent dev
 ifeq ($(strip $(PYTEST)),)
 	@echo 'Lint and a run of the tests for each folder, three at a time: what one printed comes when it has ended, after minutes.'
-	@$(THREE) --keep-going $(if $(filter output-sync,$(.FEATURES)),--output-sync=line) lint $(SUITES:%=test-%)
+	@$(THREE) --keep-going $(if $(filter output-sync,$(.FEATURES)),--output-sync=line) $(EACH_RUN)
 else
 	@$(MAKE) --no-print-directory lint
 	$(BIN)/python -m pytest $(PYTEST)
 endif
 
-# The native tests take longest and work all the time: the others give way to them.
+# The cloud's and the native tests take longest and work all the time: the others give way to them.
 $(SUITES:%=test-%): test-%: dev
-	$(if $(filter native,$*),,nice -n 5 )$(BIN)/python -m pytest tests/$* $(PYTEST)
+	$(if $(filter cloud native,$*),,nice -n 5 )$(BIN)/python -m pytest tests/$* $(PYTEST)
 
 check-quick: dev ## the tests under ten seconds each, without Spark and without killing processes
 	$(BIN)/python -m pytest -m 'not slow and not spark and not faults' $(PYTEST)
@@ -84,9 +85,11 @@ checked: dev ## tests/native over a build with bounds checks (minutes; not part 
 sanitized: dev ## the engines' tests over a build with the address sanitizer (minutes)
 	@VENV=$(VENV) deploy/make/checked.sh address
 
+WHOLE := $(addprefix tests/agent/,payloads plant state/test_windows.py test_kill.py test_kill_broker.py) \
+	$(addprefix tests/cloud/,cluster extras table test_cloud_windows.py)
 .PHONY: whole
-whole: dev ## every case of the long checks: tests/native, hostile payloads, kills at every step (about half an hour; nightly)
-	SLUICEGATE_TESTS=whole $(BIN)/python -m pytest tests/native tests/agent/payloads tests/agent/test_kill.py tests/cloud/cluster tests/cloud/table $(PYTEST)
+whole: dev ## every case of the long checks: tests/native, hostile payloads, kills at every step, the cloud's worlds (an hour or more; nightly)
+	SLUICEGATE_TESTS=whole $(BIN)/python -m pytest tests/native $(WHOLE) $(PYTEST)
 
 SECONDS ?= 60
 SEED ?= 1
