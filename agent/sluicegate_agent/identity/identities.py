@@ -188,10 +188,10 @@ class Identities:
 
     def _check_number(self, sequences: Sequences, message: Message, decoded: Decoded, *, timed: bool) -> Found:
         content, time_us = content_of(message, decoded, timed=timed), decoded.time_us if timed else None
-        comes_again = message.qos > 0
-        found = sequences.check(
-            decoded.sequence or 0, decoded.epoch, content, time_us, comes_again=comes_again, dup=message.dup
-        )
+        number, comes_again = decoded.sequence or 0, message.qos > 0
+        if decoded.epoch is not None and sequences.knows(number, None, content, fresh=True):
+            return Found(Verdict.DUPLICATE)  # it counted before the configuration named epochs
+        found = sequences.check(number, decoded.epoch, content, time_us, comes_again=comes_again, dup=message.dup)
         if told := sequences.told():
             for counter, amount in told.items():
                 self._note(counter, amount)

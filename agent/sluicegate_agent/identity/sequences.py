@@ -149,9 +149,10 @@ class Sequences:
         now.put_run(contents, time)
         now.last = max(now.last, self._stamp)
 
-    def knows(self, number: int, epoch: str | int | None, content: int) -> bool:
-        """Whether this was said under the number in one of the runs that are known, at a time of its own."""
-        return any(each.is_repeat(number, content, timed=True) for each in self._chains.get(epoch_key(epoch), ()))
+    def knows(self, number: int, epoch: str | int | None, content: int, *, fresh: bool = False) -> bool:
+        """Whether this was said under the number in one of the runs that are known; `fresh`: with just this content."""
+        chain = self._chains.get(epoch_key(epoch), ())
+        return any(each.is_repeat(number, content, timed=True, fresh=fresh) for each in chain)
 
     def _ahead(self, chain: list[Epoch], seen: Sighting) -> Found:
         """Beyond the newest: the next one, some were lost, an older run's late one, or a jump."""
@@ -404,9 +405,7 @@ class Sequences:
                 self._drop(key, epoch)
         self._count_more()
         for key, epoch in beyond:
-            if self._allowance.left >= 0:
-                break
-            if epoch.last:
+            if self._allowance.left < 0 and epoch.last:
                 self._drop(key, epoch)
                 self.forgotten_early += 1
                 self._count_more()

@@ -34,7 +34,7 @@ class Board:
             for number in numbers:
                 if pipeline.has_enough:
                     pipeline.commit()
-                said = {"t": NOON + (number + later) * SECOND, "v": number, "n": number}
+                said = {"t": NOON + (number + later) * SECOND, "v": number, "n": number, "boot": "a"}
                 pipeline.accept(Message("hall/a", json.dumps(said).encode(), number + 1, 1))
             pipeline.commit()
             return state.counters.as_dict()
@@ -47,6 +47,7 @@ class Board:
         (SOURCE, SOURCE | {"streams": {"renamed": "v"}}),
         (SOURCE, SOURCE | {"streams": {"x": "v", "more": "n"}}),
         (PLANT, PLANT | {"key": "press-{machine}"}),
+        (SOURCE, SOURCE | {"epoch": "boot"}),
         (SOURCE, PLANT),
         (PLANT, SOURCE | {"streams": {"single": "v"}}),
     ],
