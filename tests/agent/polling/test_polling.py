@@ -65,13 +65,14 @@ class Site:
         return plant
 
     def agent(self) -> subprocess.Popen[str]:
-        """An agent with the sources that the poller prints."""
-        told = subprocess.run(
-            [sys.executable, "-m", "sluicegate", "poll", "poll.toml", "--sources"],
-            cwd=self.folder, capture_output=True, text=True, check=True, timeout=60,
-        )  # fmt: skip
-        head = f'[device]\nid = "d"\n[state]\npath = "state"\n[http]\nlisten = "127.0.0.1:{self.http}"\n'
-        (self.folder / "agent.toml").write_text(head + told.stdout)
+        """An agent with the sources that the poller prints, which it is asked for once."""
+        if not (self.folder / "agent.toml").exists():
+            told = subprocess.run(
+                [sys.executable, "-m", "sluicegate", "poll", "poll.toml", "--sources"],
+                cwd=self.folder, capture_output=True, text=True, check=True, timeout=60,
+            )  # fmt: skip
+            head = f'[device]\nid = "d"\n[state]\npath = "state"\n[http]\nlisten = "127.0.0.1:{self.http}"\n'
+            (self.folder / "agent.toml").write_text(head + told.stdout)
         return self.start("-m", "sluicegate", "run", "agent.toml")
 
     def accepted(self) -> int:
