@@ -107,7 +107,7 @@ def test_bytes_of_small_windows(size: int, single: int, batch: int) -> None:
 
 
 @pytest.mark.parametrize("by", ["count", "time"])
-@pytest.mark.parametrize(("buckets", "most"), [(16, 4300), (64, 10_000), (1024, 76_000)])
+@pytest.mark.parametrize(("buckets", "most"), [(16, 3700), (64, 9400), (1024, 72_900)])
 def test_bytes_of_buckets(buckets: int, most: int, by: str) -> None:
     """Of a mean and a maximum, whose buckets have 184 bytes each; a level eviction leaves more than half of them."""
     rng, size = random.Random(3), 64 * buckets
