@@ -183,8 +183,8 @@ def _summary(
 ) -> dict[str, Any]:
     streams = list(quality.completeness(tallied))
     aggregates = (*aggregates, *(name for each in carried for name in each.names))
-    windows = sinks.read_windows(out, ["count_high", "windows", *(f"{name}_exact" for name in aggregates)])
-    exact = shares.exact_shares(windows, aggregates)
+    needed = ["count_high", "windows", *(f"{name}_exact" for name in aggregates)]
+    exact = shares.exact_shares(sinks.windows_at(out).to_batches(columns=needed), aggregates)
     raised = [*alarms.alarms(tallied), *alarms.set_aside(tallied, aside)]
     known = {"devices": quality.by_device(streams), "streams": streams, "alarms": raised[: alarms.NAMED]}
     return {"documents": counts, "windows": exact, **known, "alarms_in_all": len(raised)}

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 
-def exact_shares(windows: pa.Table, aggregates: Sequence[str]) -> dict[str, Any]:
-    """`rows`; how many windows may hold a reading, how many of these are `in_spans`, and the share that is exact."""
-    held = windows.filter(pc.greater(windows["count_high"], 0))
-    of_rows = held["windows"]
-    some, spans = pc.sum(of_rows).as_py() or 0, pc.sum(of_rows.filter(pc.greater(of_rows, 1))).as_py() or 0
-    shares = {name: exact_share(held, name) for name in aggregates}
-    return {"rows": windows.num_rows, "with_readings": some, "in_spans": spans, "exact": shares}
+def exact_shares(windows: Iterable[pa.RecordBatch], aggregates: Sequence[str]) -> dict[str, Any]:
+    """`rows`; how many windows may hold a reading, how many of these are `in_spans`, and the share that is exact.
+
+    `windows`: rows with `count_high`, `windows` and what of the aggregates is exact; a batch is held at a time.
+    """
+    rows = some = spans = 0
+    exact = dict.fromkeys(aggregates, 0)
+    for batch in windows:
+        rows += batch.num_rows
+        held = batch.filter(pc.greater(batch["count_high"], 0))
+        of_rows = held["windows"]
+        some += pc.sum(of_rows).as_py() or 0
+        spans += pc.sum(of_rows.filter(pc.greater(of_rows, 1))).as_py() or 0
+        for name in aggregates:
+            exact[name] += pc.sum(of_rows.filter(held[f"{name}_exact"])).as_py() or 0
+    shares = {name: count / some if some else None for name, count in exact.items()}
+    return {"rows": rows, "with_readings": some, "in_spans": spans, "exact": shares}
 
 
 def exact_share(held: pa.Table, name: str) -> float | None:

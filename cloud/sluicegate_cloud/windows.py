@@ -23,6 +23,7 @@ from sluicegate_cloud.fleet.parts import LOOKED, Group, looked, parts_of
 from sluicegate_cloud.frames import frame_of, frame_times, place_in_frames
 from sluicegate_cloud.grid import MAX_EMPTY, Grid
 from sluicegate_cloud.merging import answers
+from sluicegate_cloud.merging.whole import whole
 from sluicegate_cloud.names import AGGREGATES, ALL
 from sluicegate_cloud.schema import USED, ddl
 from sluicegate_cloud.session import parallelism
@@ -173,8 +174,8 @@ class Asked(NamedTuple):
             ddl(answers.share_columns(self.aggregates)),
         )
         by_stream = shares.repartition("stream").sortWithinPartitions("stream", "kind", "frame")
-        whole = answers.whole(self.grid, self.aggregates, self.max_empty)
-        return windows.unionByName(by_stream.mapInArrow(into(whole, sink), schema))
+        added = whole(self.grid, self.aggregates, self.max_empty)
+        return windows.unionByName(by_stream.mapInArrow(into(added, sink), schema))
 
 
 def _require(frames_per_window: int, max_empty: int) -> None:

@@ -1,13 +1,12 @@
 """The pass over Arrow batches: rows of whole streams → windows of devices, or what a task adds to those of all.
 
 `devices` gives the rows of the table. `shares` gives components, a row for each window of all devices that a task has,
-and `whole` adds these up: never a row for a device and a window goes through a shuffle.
+which `whole` adds up: never a row for a device and a window goes through a shuffle.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise
 from types import ModuleType
 from typing import Any
 
@@ -17,24 +16,23 @@ import pyarrow as pa
 from sluicegate_cloud.estimates.components import INTEGERS, answer, families, names
 from sluicegate_cloud.estimates.lower import lower
 from sluicegate_cloud.fleet.block import Block, blocks
-from sluicegate_cloud.fleet.groups import Groups
 from sluicegate_cloud.fleet.long import Counted, in_pieces, within
 from sluicegate_cloud.fleet.part import Part, parts
 from sluicegate_cloud.fleet.spread import LAST
-from sluicegate_cloud.fleet.wire import Rows, Source, numbers
-from sluicegate_cloud.grid import Axis, Columns, Grid, Ints
-from sluicegate_cloud.merging.combining import added_up, combined
+from sluicegate_cloud.fleet.wire import Rows, Source
+from sluicegate_cloud.grid import Columns, Grid, Ints
+from sluicegate_cloud.merging.combining import added_up
 from sluicegate_cloud.names import ENDS
-from sluicegate_cloud.spans import block_of, pieces
+from sluicegate_cloud.spans import block_of
 
 Batches = Iterable[pa.RecordBatch]
 Pass = Callable[[Batches], Iterator[pa.RecordBatch]]
 #: What a row of `shares` is: a block of frames in which a device is known to be, a device's span, or windows of some.
 MARK, SPAN, WINDOW = 0, 1, 2
 #: Windows of devices that are added up at a time in a task: some 100 MB.
-_ADDED = 1 << 18
+ADDED = 1 << 18
 #: Windows that travel to the JVM at a time, about 8 MB: it takes them one batch after the other.
-_BATCH = 1 << 15
+BATCH = 1 << 15
 _INT = pa.int64()
 
 
@@ -76,24 +74,6 @@ def shares(grid: Grid, source: Source, aggregates: Sequence[str], max_empty: int
                     mine = slice(None) if rows.limits is None else within(part.axis.first, rows.limits)
                     yield from held.take(part, mine, answer(part, needed))
         yield from held.told()
-
-    return answered
-
-
-def whole(grid: Grid, aggregates: Sequence[str], max_empty: int) -> Pass:
-    """All rows of `shares` of some streams, sorted by stream, kind and window → rows of `windows.window_columns`."""
-    needed = families(aggregates)
-
-    def answered(batches: Batches) -> Iterator[pa.RecordBatch]:
-        for stream, table in _by_stream(batches):
-            for placed, found in _of_all(table, grid, max_empty, needed):
-                with np.errstate(all="ignore"):
-                    told = as_arrow(lower(found, aggregates), aggregates)
-                rows = placed.size
-                head = {"device": pa.nulls(rows, pa.string()), "stream": pa.repeat(stream, rows)}
-                times = {"window_start": grid.start_us(placed.first)}
-                times["window_end"] = grid.start_us(placed.last) + grid.width * grid.slide_us
-                yield pa.RecordBatch.from_pydict(head | times | told | {"windows": placed.windows})
 
     return answered
 
@@ -171,7 +151,7 @@ class _Held:
             stream, frame = stream[~spans], frame[~spans]
         self._parts.append(found | {"stream": stream, "frame": frame})
         self._size += frame.size
-        if self._size >= _ADDED:
+        if self._size >= ADDED:
             yield from self.told()
 
     def told(self) -> Iterator[pa.RecordBatch]:
@@ -180,8 +160,8 @@ class _Held:
             return
         added = added_up(self._parts, ("stream", "frame"), self._needed)
         self._parts, self._size = [], 0
-        for at in range(0, added["frame"].size, _BATCH):
-            some = {name: of[at : at + _BATCH] for name, of in added.items()}
+        for at in range(0, added["frame"].size, BATCH):
+            some = {name: of[at : at + BATCH] for name, of in added.items()}
             yield self._batch(WINDOW, some["stream"], some["frame"], np.ones_like(some["frame"]), some)
 
     def _batch(self, kind: int, stream: Ints, frame: Ints, windows: Ints, columns: Columns) -> pa.RecordBatch:
@@ -193,60 +173,3 @@ class _Held:
             name: pa.array(of, _INT if name in INTEGERS else pa.float64(), safe=False) for name, of in every.items()
         }
         return pa.RecordBatch.from_pydict(head | arrays)
-
-
-def _by_stream(batches: Batches) -> Iterator[tuple[str, pa.Table]]:
-    """The rows of one stream after the other."""
-    held: list[pa.RecordBatch] = []
-    for batch in batches:
-        names_of = batch.column("stream").dictionary_encode()
-        key = names_of.indices.to_numpy()
-        edges = [0, *(np.flatnonzero(np.diff(key)) + 1).tolist(), batch.num_rows]
-        for begin, end in pairwise(edges):
-            some = batch.slice(begin, end - begin)
-            if held and some.num_rows and held[-1].column("stream")[0] != some.column("stream")[0]:
-                yield held[0].column("stream")[0].as_py(), pa.Table.from_batches(held)
-                held = []
-            if some.num_rows:
-                held.append(some)
-    if held:
-        yield held[0].column("stream")[0].as_py(), pa.Table.from_batches(held)
-
-
-def _of_all(
-    table: pa.Table, grid: Grid, max_empty: int, needed: Sequence[ModuleType]
-) -> Iterator[tuple[Axis, Columns]]:
-    """The windows and spans of all devices of one stream, ascending, some at a time."""
-    rows = {name: numbers(table.column(name)) for name in table.column_names if name != "stream"}
-    mine = {kind: {name: of[rows["kind"] == kind] for name, of in rows.items()} for kind in (MARK, SPAN, WINDOW)}
-    entry, first, windows = _pieces(mine[SPAN], np.unique(mine[MARK]["frame"]), grid, max_empty)
-    own = mine[WINDOW]["frame"]
-    frame = np.concatenate((own, first))
-    lasting = np.concatenate((np.ones_like(own), windows))
-    source = np.concatenate((np.arange(own.size), own.size + entry))
-    held = {name: np.concatenate((mine[WINDOW][name], mine[SPAN][name])) for name in names(needed)}
-    order = np.lexsort((held["total"][source], held["ref"][source], lasting, frame))
-    frame, lasting, source = frame[order], lasting[order], source[order]
-    groups = Groups.of(frame, lasting)
-    at = np.searchsorted(groups.begin, np.arange(0, frame.size, _BATCH))
-    edges = groups.begin[np.unique(at[at < groups.begin.size])]
-    for begin, end in zip(edges.tolist(), [*edges[1:].tolist(), frame.size], strict=True):
-        some = {name: of[source[begin:end]] for name, of in held.items()}
-        here = Groups.of(frame[begin:end], lasting[begin:end])
-        with np.errstate(all="ignore"):
-            yield Axis(frame[begin:end][here.begin], lasting[begin:end][here.begin]), combined(some, here, needed)
-
-
-def _pieces(spans: Columns, marks: Ints, grid: Grid, max_empty: int) -> tuple[Ints, Ints, Ints]:
-    """The devices' spans as the fleet has them: (span, first frame, windows) of each piece."""
-    axis = Axis(spans["frame"], spans["windows"])
-    if axis.size == 0 or marks.size == 0:
-        return np.arange(axis.size), axis.first, axis.windows
-    cut, found = pieces(axis, marks, grid.width, max_empty, _BATCH)
-    kept = np.setdiff1d(np.arange(axis.size), cut)
-    some = [piece for piece in found if piece.entry.size]
-    return (
-        np.concatenate([kept, *(piece.entry for piece in some)]),
-        np.concatenate([axis.first[kept], *(piece.first for piece in some)]),
-        np.concatenate([axis.windows[kept], *(piece.windows for piece in some)]),
-    )

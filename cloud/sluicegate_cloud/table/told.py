@@ -35,7 +35,7 @@ def of_table(store: Store, version: Version) -> Told:
     ends = ["count_high", "windows", *(f"{name}_exact" for name in definition.aggregates)]
     told: dict[str, Any] = {name: getattr(definition, name) for name in ("window_us", "slide_us", "origin_us")}
     told |= {"documents": quality.document_counts(tallied), "problems": problems}
-    told |= {"windows": shares.exact_shares(windows.to_table(columns=ends), definition.aggregates)}
+    told |= {"windows": shares.exact_shares(windows.to_batches(columns=ends), definition.aggregates)}
     told |= {"alarms": raised[: alarms.NAMED], "alarms_in_all": len(raised)}
     return Told(str(store.root), told | {"devices": quality.by_device(streams), "streams": streams}, windows)
 

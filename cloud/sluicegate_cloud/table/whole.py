@@ -17,13 +17,12 @@ from sluicegate_cloud.fleet.wire import numbers
 from sluicegate_cloud.grid import Axis, Columns, Ints, expand_ranges, stretches
 from sluicegate_cloud.merging.answers import as_arrow
 from sluicegate_cloud.merging.combining import combined
-from sluicegate_cloud.spans import block_of, pieces
+from sluicegate_cloud.spans import block_of, cut_spans
 from sluicegate_cloud.table.answering import REVISION
 from sluicegate_cloud.table.ranges import Ranges
 from sluicegate_cloud.table.shard import frames_of, touched_shares
 from sluicegate_cloud.table.versions import Definition, Store, Version
 
-_PIECES = 1 << 15
 #: Rows of shares and of windows that are held at a time, about.
 MOST = 1 << 19
 _NONE = pa.table({})
@@ -101,7 +100,7 @@ def long_spans(store: Store, version: Version, indexes: list[dict[str, Any]]) ->
     for of in np.unique(groups_of).tolist():
         mine = _columns(table.take(pa.array(at[groups_of == of])), needed)
         axis, of_stream = Axis(mine["frame"], mine["windows"]), marks.get(json.loads(of)[0], np.zeros(0, np.int64))
-        entry, first, windows = _gaps(axis, of_stream, definition)
+        entry, first, windows = cut_spans(axis, of_stream, definition.grid.width, definition.max_empty).lasting
         if not entry.size:
             continue
         order = np.lexsort((windows, first))
@@ -143,18 +142,6 @@ def meeting(runs: Mapping[str, tuple[Ints, Ints]], stream: str, first: int, last
         begins, ends = runs[stream]
         some = slice(int(np.searchsorted(ends, first)), int(np.searchsorted(begins, last, side="right")))
         yield from zip(begins[some].tolist(), ends[some].tolist(), strict=True)
-
-
-def _gaps(axis: Axis, marks: Ints, definition: Definition) -> tuple[Ints, Ints, Ints]:
-    """The parts of spans in which no device is near: (span, first frame, windows)."""
-    if marks.size == 0:
-        return np.arange(axis.size), axis.first, axis.windows
-    cut, found = pieces(axis, marks, definition.grid.width, definition.max_empty, _PIECES)
-    kept = np.setdiff1d(np.arange(axis.size), cut)
-    some = [(piece.entry[at], piece.first[at], piece.windows[at]) for piece in found
-            if (at := piece.windows > 1).any()]  # fmt: skip
-    whole = (kept, axis.first[kept], axis.windows[kept])
-    return tuple(np.concatenate(of) for of in zip(whole, *some, strict=True))  # type: ignore[return-value]
 
 
 def _of_spans(

@@ -7,6 +7,7 @@ are follows from all that is read together.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import pairwise
@@ -27,6 +28,8 @@ from sluicegate_cloud import grid as grids
 from sluicegate_cloud.fleet import packed, spread, wire
 from sluicegate_cloud.grid import Grid
 from sluicegate_cloud.merging import answers
+from sluicegate_cloud.merging import whole as merging
+from sluicegate_cloud.merging.whole import whole
 from sluicegate_cloud.names import ALL
 from sluicegate_cloud.placing import ORDER, place
 from sluicegate_cloud.schema import BUCKET_FIELDS
@@ -35,6 +38,7 @@ WANTED = wire.fields(ALL, folded=False)
 WORLDS = number(300, 6)
 Batches = list[pa.RecordBatch]
 Rows = dict[tuple[Any, ...], dict[str, Any]]
+KEYS = [(name, "ascending") for name in ("stream", "window_start", "window_end")]
 
 
 def windows(batches: Iterable[pa.RecordBatch]) -> Rows:
@@ -55,8 +59,8 @@ def _answered(tasks: Sequence[Batches], grid: Grid, source: wire.Source, empty: 
     devices, shares = answers.devices(grid, source, ALL, empty), answers.shares(grid, source, ALL, empty)
     added = pa.Table.from_batches([one for batches in tasks for one in shares(batches)])
     added = added.sort_by([(name, "ascending") for name in ("stream", "kind", "frame")])
-    whole = answers.whole(grid, ALL, empty)(added.to_batches())
-    return windows([*(one for batches in tasks for one in devices(batches)), *whole])
+    added_up = whole(grid, ALL, empty)(added.to_batches())
+    return windows([*(one for batches in tasks for one in devices(batches)), *added_up])
 
 
 def discrete(rows: Rows) -> Rows:
@@ -191,3 +195,28 @@ def test_a_stream_of_too_many_windows_is_refused_however_it_is_cut(
                 list(told)
         else:
             assert sum(batch.num_rows for batch in told) >= 197
+
+
+@pytest.mark.parametrize("seed", range(WORLDS))
+def test_windows_of_all_are_added_up_some_at_a_time(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same rows in the same order, and the first of them come before more is read than may be held."""
+    rng = random.Random(seed)
+    cut = random_cut(rng)
+    grid = Grid(cut.slide, cut.width, cut.origin)
+    source, batches = wire.source(WANTED), on_the_wire(random_fleet(rng, cut, 3, 200), grid).to_batches()
+    with np.errstate(all="ignore"):
+        added = pa.Table.from_batches([*answers.shares(grid, source, ALL, cut.most)(batches)])
+    added = added.sort_by([(name, "ascending") for name in ("stream", "kind", "frame")])
+    add, read = whole(grid, ALL, cut.most), list[int]()
+    at_once = pa.Table.from_batches([*add(added.to_batches())])
+    monkeypatch.setattr(merging, "ADDED", 30)
+    some = (read.append(batch.num_rows) or batch for batch in added.to_batches(7))
+    found, first = [], 0
+    for batch in add(some):
+        first = first or sum(read)
+        found.append(batch)
+    assert pa.Table.from_batches(found).sort_by(KEYS).to_pylist() == at_once.sort_by(KEYS).to_pylist()
+    others = sum(kind != answers.WINDOW for kind in added["kind"].to_pylist())
+    most_of_one = max(Counter(added.filter(pc.equal(added["kind"], answers.WINDOW))["frame"].to_pylist()).values())
+    assert first <= others + 30 + most_of_one + 2 * 7
+    assert sum(read) == added.num_rows > first

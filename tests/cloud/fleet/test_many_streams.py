@@ -19,6 +19,7 @@ from sluicegate_cloud.fleet.block import blocks
 from sluicegate_cloud.fleet.part import parts
 from sluicegate_cloud.grid import Columns, Grid
 from sluicegate_cloud.merging import answers
+from sluicegate_cloud.merging.whole import whole
 from sluicegate_cloud.names import ALL, MORE
 from sluicegate_cloud.schema import BUCKET_FIELDS
 
@@ -100,9 +101,9 @@ def test_batches_may_end_anywhere(fleet: list[list[Row]], batch: int, rows: int)
     wanted = wire.fields(ALL, folded=False)
     table = on_the_wire(some, grid, wanted)
     seen: dict[str, int] = {}
-    for whole in wire.whole_streams(table.to_batches(batch), wanted, rows):
-        counts = np.bincount(whole.columns["owner"], minlength=len(whole.devices))
-        for name, count in zip(whole.devices.to_pylist(), counts, strict=True):
+    for told in wire.whole_streams(table.to_batches(batch), wanted, rows):
+        counts = np.bincount(told.columns["owner"], minlength=len(told.devices))
+        for name, count in zip(told.devices.to_pylist(), counts, strict=True):
             assert name not in seen
             seen[name] = int(count)
     assert seen == {stream[0]["device"]: len(stream) for stream in some}
@@ -141,7 +142,7 @@ def fleet_rows(tables: list[pa.Table], grid: Grid, wanted: wire.Fields) -> list[
         batch for table in tables for batch in answers.shares(grid, wire.source(wanted), ALL, 50)(table.to_batches(500))
     ]
     held = pa.Table.from_batches(shares).sort_by([(name, "ascending") for name in ("stream", "kind", "frame")])
-    return rows_of(list(answers.whole(grid, ALL, 50)(held.to_batches(300))))
+    return rows_of(list(whole(grid, ALL, 50)(held.to_batches(300))))
 
 
 def test_tasks_add_up_to_the_fleet(fleet: list[list[Row]]) -> None:
