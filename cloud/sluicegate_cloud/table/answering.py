@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
@@ -15,7 +15,7 @@ from sluicegate_cloud.estimates.components import INTEGERS, answer, families, na
 from sluicegate_cloud.estimates.lower import lower
 from sluicegate_cloud.fleet.block import Block, blocks
 from sluicegate_cloud.fleet.part import Part, parts
-from sluicegate_cloud.fleet.wire import Rows
+from sluicegate_cloud.fleet.wire import Rows, numbers
 from sluicegate_cloud.grid import Columns, Ints
 from sluicegate_cloud.merging.answers import as_arrow
 from sluicegate_cloud.merging.combining import added_up
@@ -66,8 +66,13 @@ class Answers:
         """Whether it is time to write what is held."""
         return self.held >= _HELD
 
-    def take(self, units: Sequence[Unit], rows: Rows) -> None:
-        """Answer the units, whose buckets are `rows`."""
+    @property
+    def added(self) -> int:
+        """How many rows there are, at least, of what the units add to the windows of groups."""
+        return self._parts[0]["frame"].size if self._parts else 0
+
+    def take(self, units: Sequence[Unit], rows: Rows) -> Iterator[None]:
+        """Answer the units, whose buckets are `rows`, some windows after others: what is held may go between."""
         with np.errstate(all="ignore"):
             named = ("base", "center_low", "center_high")
             told = {name: np.array([unit.centers[i] for unit in units]) for i, name in enumerate(named)}
@@ -75,6 +80,7 @@ class Answers:
                 self._mark(units, owners, block)
                 for part in parts(block, self.definition.max_empty):
                     self._take(units, part, owners[part.owner], answer(part, self._needed))
+                    yield
 
     def _mark(self, units: Sequence[Unit], owners: Ints, block: Block) -> None:
         owner = np.searchsorted(block.owners.lane, block.points, side="right") - 1
@@ -142,10 +148,10 @@ class Answers:
     def _add(self, units: Sequence[Unit], owner: Ints, frame: Ints, found: Columns) -> None:
         """To the windows of every group that a unit belongs to."""
         of = [[self._groups.setdefault(name, len(self._groups)) for name in self._groups_of(unit)] for unit in units]
-        for numbers in np.array(of, np.int64).T:
-            self._parts.append(found | {"group": numbers[owner], "frame": frame})
+        for numbered in np.array(of, np.int64).T:
+            self._parts.append(found | {"group": numbered[owner], "frame": frame})
             self._size += frame.size
-        if self._size >= _ADDED:
+        if self._size >= max(_ADDED, self.added):  # what cannot be added up further is not folded each time
             self._fold()
 
     def _groups_of(self, unit: Unit) -> list[str]:
@@ -154,18 +160,27 @@ class Answers:
         return [group(unit.stream, by, tags) for by in ((), *self.definition.by)]
 
     def _fold(self) -> None:
-        self._parts = [added_up(self._parts, ("group", "frame"), self._needed)]
-        self._size = self._parts[0]["frame"].size // 2  # what cannot be added up further is not folded each time
+        self._parts, self._size = [added_up(self._parts, ("group", "frame"), self._needed)], 0
 
     def shares(self) -> pa.Table:
-        """What the units add to each window of each group: `group`, `frame` and components."""
+        """What the units added, since it was asked last, to each window of each group: `group`, `frame`, components."""
         if not self._parts:
             return pa.table({"group": pa.array([], pa.string()), "frame": pa.array([], _INT)})
         self._fold()
-        part = self._parts[0]
-        told = pa.array([*self._groups], pa.string()).take(pa.array(part["group"]))
+        part, self._parts = self._parts[0], []
+        return self._told(part, pa.array([*self._groups], pa.string()))
+
+    def together(self, tables: Sequence[pa.Table]) -> pa.Table:
+        """Several of `shares`, added up."""
+        table = pa.concat_tables(tables)
+        encoded = table["group"].combine_chunks().dictionary_encode()
+        part = {name: numbers(table[name]) for name in (*self._names, "frame")}
+        part["group"] = np.asarray(encoded.indices).astype(np.int64)
+        return self._told(added_up([part], ("group", "frame"), self._needed), encoded.dictionary)
+
+    def _told(self, part: Columns, groups: pa.Array) -> pa.Table:
         columns = {name: _column(name, part[name]) for name in self._names}
-        return pa.table({"group": told, "frame": part["frame"], **columns})
+        return pa.table({"group": groups.take(pa.array(part["group"])), "frame": part["frame"], **columns})
 
 
 def _those(wanted: Any) -> Any:

@@ -22,6 +22,7 @@ from sluicegate_cloud.documents import ARROW
 from sluicegate_cloud.session import parallelism
 from sluicegate_cloud.table import horizon, shard, whole
 from sluicegate_cloud.table import ledger as ledgers
+from sluicegate_cloud.table.adding import meets
 from sluicegate_cloud.table.ranges import Ranges, merged
 from sluicegate_cloud.table.versions import Definition, Store, Version
 
@@ -215,7 +216,7 @@ def _fleet(
     known = {cell for index in indexes for cell in index["shares"]} | {*before.fleet}
     known |= _cells_of_spans(store, definition, indexes, of_all)
     hull = {"": merged(window for ranges in of_all.values() for window in ranges)}
-    cells = sorted(int(cell) for cell in known if shard.meets(int(cell), definition, hull))
+    cells = sorted(int(cell) for cell in known if meets(int(cell), definition, hull))
     old = {} if everything else before.fleet
     names = [*now.shards.values()]
 

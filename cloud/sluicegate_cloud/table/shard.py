@@ -6,7 +6,6 @@ index that names them; these count once a version names the index.
 
 from __future__ import annotations
 
-import json
 from itertools import pairwise
 from typing import Any
 
@@ -18,6 +17,7 @@ from sluicegate_cloud.fleet import wire
 from sluicegate_cloud.table import aside as asides
 from sluicegate_cloud.table import horizon
 from sluicegate_cloud.table import ledger as ledgers
+from sluicegate_cloud.table.adding import Added, meets
 from sluicegate_cloud.table.answering import Answers
 from sluicegate_cloud.table.ranges import FIRST, LAST, Ranges, cut_at, merged, needed, rewritten, within
 from sluicegate_cloud.table.streams import streams_of
@@ -26,8 +26,6 @@ from sluicegate_cloud.table.versions import Definition, Store, Version
 
 #: Files of one cell beyond which a run makes one of them all.
 MOST_FILES = 12
-#: Rows of a row group of `shares`: of what a reader takes it takes whole ones.
-SHARES = 1 << 14
 Index = dict[str, Any]
 EMPTY: Index = {
     "ledger": None,
@@ -151,14 +149,17 @@ def _answer(
     written = _Windows(store, definition, index, ranges, of_all)
     wanted = wire.fields(definition.aggregates, folded=False)
     units_of = _units(definition, ledger, ranges, of_all)
-    for units, rows in gathered(Kept(store, index["documents"], held), ledger, units_of, wanted, definition.grid):
-        answers.take(units, rows)
-        if answers.full:
-            written.write(answers)
-    written.write(answers)
-    written.finish()
+    with Added(answers) as added:
+        for units, rows in gathered(Kept(store, index["documents"], held), ledger, units_of, wanted, definition.grid):
+            for _ in answers.take(units, rows):
+                if answers.full:
+                    written.write(answers)
+                added.spill()
+        written.write(answers)
+        written.finish()
+        if definition.fleet:
+            added.write(store, index, of_all)
     if definition.fleet:
-        _write_shares(store, definition, index, answers, of_all)
         _write_spans(store, index, answers, ranges)
         index["marks"] = _marks(index, answers, {stream for stream, mine in of_all.items() if mine == [(FIRST, LAST)]})
     return {"changed": of_all, "files": written.made, "rows": written.rows}
@@ -229,59 +230,6 @@ class _Windows:
             if of in self._ranges:
                 kept[begin:end] = ~within(frame[begin:end], self._ranges[of])
         return table.filter(pa.array(kept))
-
-
-def _write_shares(
-    store: Store, definition: Definition, index: Index, answers: Answers, of_all: dict[str, Ranges]
-) -> None:
-    """What this shard adds to the windows of all devices, a file a cell."""
-    new = answers.shares()
-    cells = definition.grid.start_us(new["frame"].to_numpy()) // definition.cell_us
-    names = dict(index["shares"])
-    touched = {*np.unique(cells).tolist(), *(cell for cell in map(int, names) if meets(cell, definition, of_all))}
-    for cell in sorted(touched):
-        some = [new.filter(pa.array(cells == cell))]
-        if old := names.get(str(cell)):
-            table = store.read(old)
-            some.append(table.filter(pa.array(~touched_shares(table, of_all))))
-        rows = [table for table in some if table.num_rows]
-        index["shares"].pop(str(cell), None)
-        if rows:
-            index["shares"][str(cell)] = store.write("shares", _by_group(pa.concat_tables(rows)), SHARES)
-
-
-def touched_shares(table: pa.Table, of_all: dict[str, Ranges]) -> Any:
-    """Which rows are of windows that are answered anew."""
-    if not table.num_rows:
-        return np.zeros(0, bool)
-    encoded = table["group"].combine_chunks().dictionary_encode()
-    frame, code = table["frame"].to_numpy(), np.asarray(encoded.indices)
-    order, counts = np.argsort(code, kind="stable"), np.bincount(code, minlength=len(encoded.dictionary))
-    out = np.zeros(table.num_rows, bool)
-    for at, name in zip(np.split(order, np.cumsum(counts)[:-1]), encoded.dictionary.to_pylist(), strict=True):
-        out[at] = within(frame[at], of_all.get(json.loads(name)[0], []))
-    return out
-
-
-def _by_group(table: pa.Table) -> pa.Table:
-    """Sorted by it, so that a reader of some groups passes over the others."""
-    encoded = table["group"].combine_chunks().dictionary_encode()
-    ranks = np.argsort(np.argsort(np.array(encoded.dictionary.to_pylist(), object)))
-    rank = ranks[np.asarray(encoded.indices)]
-    return table if np.all(rank[1:] >= rank[:-1]) else table.take(pa.array(np.argsort(rank, kind="stable")))
-
-
-def meets(cell: int, definition: Definition, of_all: dict[str, Ranges]) -> bool:
-    """Whether any of the windows that are answered anew is in a cell."""
-    low, high = frames_of(cell, definition)
-    return any(a <= high and low <= b for ranges in of_all.values() for a, b in ranges)
-
-
-def frames_of(cell: int, definition: Definition) -> tuple[int, int]:
-    """The frames whose windows are in a cell, both ends included."""
-    grid, begin = definition.grid, cell * definition.cell_us
-    first = -(-(begin - grid.origin_us) // grid.slide_us)
-    return first, -(-(begin + definition.cell_us - grid.origin_us) // grid.slide_us) - 1
 
 
 def _write_spans(store: Store, index: Index, answers: Answers, ranges: dict[tuple[str, str], Ranges]) -> None:

@@ -18,9 +18,9 @@ from sluicegate_cloud.grid import Axis, Columns, Ints, expand_ranges, stretches
 from sluicegate_cloud.merging.answers import as_arrow
 from sluicegate_cloud.merging.combining import combined
 from sluicegate_cloud.spans import block_of, cut_spans
+from sluicegate_cloud.table.adding import frames_of, touched_shares
 from sluicegate_cloud.table.answering import REVISION
 from sluicegate_cloud.table.ranges import Ranges
-from sluicegate_cloud.table.shard import frames_of, touched_shares
 from sluicegate_cloud.table.versions import Definition, Store, Version
 
 #: Rows of shares and of windows that are held at a time, about.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from table_worlds import definition_of, differences, documents_of, here, store_a
 from thorough import number
 
 from sluicegate_cloud.names import ALL
-from sluicegate_cloud.table import run, shard, units, whole
+from sluicegate_cloud.table import adding, answering, run, shard, units, whole
 
 WORLDS = number(300, 4)
 
@@ -110,6 +111,34 @@ def test_a_shard_taken_in_by_parts_has_the_rows_of_one_run(tmp_path: Path, monke
         assert [version.told[of] for of in ("documents", "refused")] == [
             one.told[of] for of in ("documents", "refused")
         ]
+
+
+def test_what_goes_to_the_disk_between_has_the_rows_of_what_is_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However little is held of windows and of what they add to all, and nothing of it stays on the disk.
+
+    Less sums and means: how wide their certain intervals are follows from how many are added up at a time.
+    """
+    folders: list[str] = []
+    made = adding.TemporaryDirectory
+    monkeypatch.setattr(adding, "TemporaryDirectory", lambda **of: folders.append((one := made(**of)).name) or one)
+    for seed in range(number(60, 3)):
+        rng = random.Random(seed)
+        cut = random_cut(rng)
+        sent = documents_of(random_fleet(rng, cut, boards=4, ordinary=True), "s", rng)
+        found = []
+        for most in (1 << 20, rng.choice([1, 40])):
+            for module, name in ((answering, "_HELD"), (answering, "_ADDED"), (adding, "_HELD"), (units, "_ROWS")):
+                monkeypatch.setattr(module, name, most)
+            definition = definition_of(cut, ("count", "min", "max", "range", "max_count"), by=(("site",),), shards=1)
+            store, version = store_at(tmp_path / f"{seed}-{most}", definition)
+            for at in (0, 1):
+                version = take_in(store, version, table_of(sent[at::2], since=at * 1_000))
+            found.append(windows(store, version))
+        assert differences(*found)[:5] == [], seed
+    assert len(folders) > 2
+    assert not any(map(os.path.exists, folders))
 
 
 def test_a_table_of_documents_that_cannot_be_read_has_no_rows(tmp_path: Path) -> None:
