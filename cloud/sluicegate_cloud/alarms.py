@@ -32,7 +32,10 @@ def alarms(tallied: Iterable[Row]) -> list[Row]:
 
 
 def set_aside(tallied: Iterable[Row], aside: Mapping[tuple[str, str], str]) -> list[Row]:
-    """Of the rows of `quality.tally` an alarm for each stream that is set aside; `readings`: those left out so."""
+    """Of the rows of `quality.tally` an alarm for each stream of which something is set aside; `aside`: why.
+
+    `readings`: those left out so.
+    """
     refused = [row for row in tallied if row["fate"] == REFUSED and (row["device"], row["stream"]) in aside]
     return [
         _alarm(SET_ASIDE, device, stream, mine, mine, sum(row["readings"] for row in mine), aside[device, stream])

@@ -16,10 +16,10 @@ Columns = dict[str, NDArray[Any]]
 #: A longer run of windows in which nothing is known to be is one row, or none: one reading dated 1970 must not make
 #: millions of rows.
 MAX_EMPTY = 10_000
-#: A stream that has so many windows more than buckets is set aside (`fleet.sparse`): those of all devices of a stream
-#: are held together, some 2 GB. Of rows of a program's own, one that has so many more than frames in which something is
-#: known to be is refused.
-MAX_WINDOWS = 4_000_000
+#: What makes more windows of a stream than so many beyond its buckets is set aside (`fleet.sparse`): two years by the
+#: second, some minutes and a few GB of disk. Of rows of a program's own, a stream that has so many more than frames in
+#: which something is known to be is refused.
+MAX_WINDOWS = 64_000_000
 #: Windows whose axis is made at a time.
 MOST = 1 << 20
 

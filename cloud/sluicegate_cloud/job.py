@@ -155,7 +155,7 @@ def _without_folder(tallied: Sequence[dict[str, Any]]) -> sparse.Aside:
     """Streams of which no file can be made."""
     why = "no folder can have the name of its stream: it is too long; a table (--table) takes it"
     names = {(row["device"], row["stream"]) for row in tallied if row["fate"] == USED}
-    return {of: why for of in names if not sinks.has_folder(of[1])}
+    return {of: sparse.Rest(sparse.ALL_TIME, why) for of in names if not sinks.has_folder(of[1])}
 
 
 def _beside(windows: DataFrame, told: DataFrame, carried: Sequence[Asked]) -> DataFrame:
@@ -185,7 +185,7 @@ def _summary(
     aggregates = (*aggregates, *(name for each in carried for name in each.names))
     needed = ["count_high", "windows", *(f"{name}_exact" for name in aggregates)]
     exact = shares.exact_shares(sinks.windows_at(out).to_batches(columns=needed), aggregates)
-    raised = [*alarms.alarms(tallied), *alarms.set_aside(tallied, aside)]
+    raised = [*alarms.alarms(tallied), *alarms.set_aside(tallied, {of: rest.why for of, rest in aside.items()})]
     known = {"devices": quality.by_device(streams), "streams": streams, "alarms": raised[: alarms.NAMED]}
     return {"documents": counts, "windows": exact, **known, "alarms_in_all": len(raised)}
 

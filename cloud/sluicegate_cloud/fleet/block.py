@@ -1,12 +1,13 @@
 """Rows of many whole streams on one line of frames, far apart, so that one pass over columns answers all of them.
 
-Each stream has a *lane* of the line: its frames moved by a whole number of windows, beyond all that a window of the
-lane before can reach. Streams then differ from stretches of one stream in what is known of a whole stream only.
+Each stream has a *lane* of the line: its frames moved by a whole number of windows, so that what a window of one lane
+can reach no window of another can. Streams then differ from stretches of one stream in what is known of a whole stream
+only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -147,7 +148,7 @@ def _ends_of_owners(owner: Ints, first: Ints, last: Ints, streams: int) -> tuple
 
 
 def _steps(low: Ints, high: Ints, width: int, max_empty: int) -> Floats:
-    return np.asarray(high.astype(np.float64) - low + 3.0 * width + max_empty + 1)
+    return np.asarray(high.astype(np.float64) - low + 4.0 * width + max_empty + 1)
 
 
 def _fitting(low: Ints, high: Ints, width: int, max_empty: int) -> Iterator[slice]:
@@ -162,7 +163,7 @@ def _lanes(low: Ints, high: Ints, width: int, max_empty: int) -> tuple[Ints, Int
     if low.size == 1:
         return np.zeros(1, np.int64), low
     phase = low % width
-    steps = -(-(phase + (high - low) + width + max_empty + 1) // width) * width
+    steps = -(-(phase + (high - low) + 2 * width + max_empty + 1) // width) * width
     lane = np.cumsum(steps) - steps + phase
     return lane - low, lane
 
@@ -172,15 +173,17 @@ def _block(rows: Columns, grid: Grid, shift: Ints, lane: Ints, ends: Ints, cente
     rows["first_frame"], rows["last_frame"] = rows["first_frame"] + moved, rows["last_frame"] + moved
     full = rows["n"] > 0
     holes = {name: rows[name][~full] for name in ("owner", "first_frame", "last_frame", "t_first", "t_last", "gap")}
+    of_holes, first, last = [], lane[holes["owner"]], ends[holes["owner"]]
     for name in ("first_frame", "last_frame"):  # what is missing before or after the stream makes no windows
-        holes[name] = np.clip(holes[name], lane[holes["owner"]], ends[holes["owner"]])
+        of_holes.append(np.clip(holes[name], first, last))
+        holes[name] = np.clip(holes[name], first - (grid.width - 1), last + (grid.width - 1))
     rows = _in_order(rows if full.all() else {name: column[full] for name, column in rows.items()})
     owners = replace(_owners(rows, shift, lane), **centers)
     rows["base"] = owners.base[rows["owner"]]
     crosses = rows["first_frame"] < rows["last_frame"]
     crossing = {name: column[crosses] for name, column in rows.items()}
     certain, doubtful = _frames(rows, ~crosses)
-    points = _points(rows, crossing, holes, grid, shift)
+    points = _points(rows, crossing, of_holes, grid, shift)
     reach = np.maximum.accumulate(crossing["last_frame"]) if crosses.any() else crossing["last_frame"]
     return Block(grid, owners, certain, doubtful, crossing, holes, points, reach)
 
@@ -226,13 +229,13 @@ def _frames(rows: Columns, inside: NDArray[np.bool_]) -> tuple[Columns, Columns]
     return found[0], found[1]
 
 
-def _points(rows: Columns, crossing: Columns, holes: Columns, grid: Grid, shift: Ints) -> Ints:
+def _points(rows: Columns, crossing: Columns, of_holes: Sequence[Ints], grid: Grid, shift: Ints) -> Ints:
     """The frames in which a reading is known to be: the ends of every row, and the extremes of those that are long."""
     moved = shift[crossing["owner"]]
     times = [crossing[f"{name}_t_{end}"] for name in ("low", "high") for end in ("first", "last")]
     extremes = [grid.frame_of(time.astype(np.int64)) + moved for time in times]
-    ends = [of[name] for of in (rows, holes) for name in ("first_frame", "last_frame")]
-    return distinct(np.concatenate([*ends, *extremes]))
+    ends = [rows[name] for name in ("first_frame", "last_frame")]
+    return distinct(np.concatenate([*ends, *of_holes, *extremes]))
 
 
 def _runs(group: Ints | Floats) -> Iterator[tuple[int, int]]:

@@ -22,7 +22,7 @@ from sluicegate_cloud.fleet.wire import MOST, ROWS, Fields, Rows, Source, number
 from sluicegate_cloud.grid import Grid, Ints
 from sluicegate_cloud.schema import BUCKET_FIELDS
 
-_NAMES = ["device", "stream"]
+_NAMES, _TIMES = ["device", "stream"], ["t_first", "t_last", "doubt"]
 #: What files say of their row groups, by path: read once, however many row groups a file has.
 Footers = dict[str, pq.FileMetaData]
 
@@ -89,22 +89,48 @@ def _read(
     at, place = placed(group.path)
     with pq.ParquetFile(place, filesystem=at, read_dictionary=_NAMES, metadata=footers.get(group.path)) as file:
         footers[group.path] = file.metadata
-        crosses, by_device = _looked_at(file, group.number, grid)
+        if part.pieces:
+            crosses, upto = _reaching(file, group.number, part, grid)
+            by_device = False
+        else:
+            crosses, by_device = _looked_at(file, group.number, grid)
+            upto = group.rows
         names = [*_NAMES, *wanted.every, *(wanted.cut if crosses else ())]
         held = 0
-        for batch in file.iter_batches(ROWS, row_groups=[group.number], columns=names, use_threads=False):
+        for batch in (
+            file.iter_batches(min(ROWS, upto), row_groups=[group.number], columns=names, use_threads=False)
+            if upto
+            else ()
+        ):
             held += batch.num_rows
             table = pa.Table.from_batches([batch])
             last = table["device"][table.num_rows - 1].as_py() if by_device else group.low
-            yield _mine(part, group, table, grid), None if held >= group.rows else last
+            yield _mine(part, group, table, grid), None if held >= upto else last
+            if held >= upto:  # what is not decoded costs nothing
+                return
+
+
+def _reaching(file: pq.ParquetFile, number: int, part: Part, grid: Grid) -> tuple[bool, int]:
+    """Of the rows of a group that a part's pieces need: whether one is cut or in doubt, and where the last one ends."""
+    some = [piece for piece in (part.pieces or {}).values() if piece.low < piece.high]
+    low, high = min(piece.low for piece in some), max(piece.high for piece in some) + grid.width
+    crosses, upto, seen = False, 0, 0
+    for batch in file.iter_batches(ROWS, row_groups=[number], columns=_TIMES, use_threads=False):
+        first, last, doubt = (numbers(batch.column(name)) for name in _TIMES)
+        first, last = grid.frame_of(first), grid.frame_of(last)
+        mine = np.flatnonzero((last >= low) & (first <= high))
+        if mine.size:
+            crosses = crosses or bool(np.any((first != last)[mine] | (doubt > 0)[mine]))
+            upto = seen + int(mine[-1]) + 1
+        seen += batch.num_rows
+    return crosses, upto
 
 
 def _looked_at(file: pq.ParquetFile, number: int, grid: Grid) -> tuple[bool, bool]:
     """Whether a bucket of the row group is cut by an edge or in doubt, and whether its rows lie by device."""
     crosses, by_device, before = False, True, ""
-    names = ["device", "t_first", "t_last", "doubt"]
-    for batch in file.iter_batches(ROWS, row_groups=[number], columns=names, use_threads=False):
-        first, last, doubt = (numbers(batch.column(name)) for name in names[1:])
+    for batch in file.iter_batches(ROWS, row_groups=[number], columns=["device", *_TIMES], use_threads=False):
+        first, last, doubt = (numbers(batch.column(name)) for name in _TIMES)
         crosses = crosses or bool(np.any((grid.frame_of(first) != grid.frame_of(last)) | (doubt > 0)))
         device = batch.column("device")
         runs = device.dictionary.take(device.indices.take(pa.array(_begins(device.indices)))).to_pylist()

@@ -118,9 +118,10 @@ def _centers(held: _Held) -> Columns:
     return {"base": base, "center_low": known.min(keepdims=True), "center_high": known.max(keepdims=True)}
 
 
-def within(frames: Ints, limits: tuple[int, int]) -> Ints:
-    """Which of the windows that begin at these frames of its own a part of a stream answers."""
-    return np.flatnonzero((frames >= limits[0]) & (frames <= limits[1]))
+def within(frames: Ints, limits: tuple[int, int]) -> slice:
+    """Which of the windows that begin at these frames of its own, ascending, a part of a stream answers."""
+    begin, end = np.searchsorted(frames, (limits[0], limits[1] + 1)).tolist()
+    return slice(begin, end)
 
 
 class Counted:
@@ -142,7 +143,7 @@ class Counted:
         windows = np.maximum(np.minimum(ends, high) - np.maximum(begins, low) + 1, 0).sum()
         name = rows.devices[0].as_py(), rows.streams[0].as_py()
         before = self._told.get(name, (0, 0))
-        self._told[name] = before[0] + int(windows), before[1] + int(within(block.points, rows.limits).size)
+        self._told[name] = before[0] + int(windows), before[1] + block.points[within(block.points, rows.limits)].size
         self._require(rows, 0, self._told[name])
 
     def _require(self, rows: Rows, owner: int, told: tuple[int, int]) -> None:

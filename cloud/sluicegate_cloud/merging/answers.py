@@ -52,7 +52,8 @@ def devices(grid: Grid, source: Source, aggregates: Sequence[str], max_empty: in
                 head = {"device": rows.devices.take(whose), "stream": rows.streams.take(whose), **_placed(part, grid)}
                 windows = {"windows": part.axis.windows}
                 batch = pa.RecordBatch.from_pydict(head | as_arrow(told, aggregates) | windows)
-                yield batch if rows.limits is None else batch.take(within(part.axis.first, rows.limits))
+                mine = slice(0, batch.num_rows) if rows.limits is None else within(part.axis.first, rows.limits)
+                yield batch.slice(mine.start, mine.stop - mine.start)
 
     return answered
 
@@ -138,7 +139,7 @@ class _Held:
         found = np.unique(np.stack((stream[changed], own[changed])), axis=1)
         yield self._batch(MARK, found[0], found[1], np.zeros_like(found[0]), {})
 
-    def take(self, part: Part, mine: slice | Ints, found: Columns) -> Iterator[pa.RecordBatch]:
+    def take(self, part: Part, mine: slice, found: Columns) -> Iterator[pa.RecordBatch]:
         """Add those windows of a part; spans go as they are."""
         stream, windows = self._owner_stream[part.owner][mine], part.axis.windows[mine]
         frame = (part.axis.first - part.block.owners.shift[part.owner])[mine]

@@ -23,9 +23,7 @@ from sluicegate_cloud.spans import Cut, Pieces, between, cut_spans, steps
 
 
 def whole(grid: Grid, aggregates: Sequence[str], max_empty: int) -> Pass:
-    """All rows of `answers.shares` of some streams, sorted by stream, kind and frame → rows of
-    `windows.window_columns`.
-    """
+    """Rows of `answers.shares`, all of some streams, by stream, kind and frame → rows of `windows.window_columns`."""
     needed = families(aggregates)
 
     def answered(batches: Batches) -> Iterator[pa.RecordBatch]:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluicegate_cloud.fleet import wire
+from sluicegate_cloud.fleet.sparse import ALL_TIME
 from sluicegate_cloud.table import aside as asides
 from sluicegate_cloud.table import horizon
 from sluicegate_cloud.table import ledger as ledgers
@@ -73,8 +74,8 @@ def merge(
         ledger = Ledger(asides.without(table, aside))
     index["streams"], tags = streams_of(store, before["streams"], ledger, new)
     moved = {of for of in tags if tags[of] != old_tags.get(of)}
-    turned = {*aside} ^ {*asides.of_index(before)}
-    touched = {of: times for of, times in touched.items() if of not in aside}
+    turned = asides.turned(asides.of_index(before), aside)
+    touched = {of: times for of, times in touched.items() if of not in aside or aside[of].since_us != ALL_TIME}
     ranges = _ranges(definition, ledger, touched, new is None, moved, turned)
     answers = Answers(definition, version.number + 1, ranges, tags)
     told |= _answer(store, index, ledger, answers, there_now, everything=new is None)
@@ -123,7 +124,7 @@ def _ranges(
     definition: Definition, ledger: Ledger, touched: ledgers.Touched, everything: bool, moved: set[tuple[str, str]],
     turned: set[tuple[str, str]],
 ) -> dict[tuple[str, str], Ranges]:  # fmt: skip
-    """Of each stream of a device, which windows are answered anew: all of what was set aside, or no longer is."""
+    """Of each stream of a device, which windows are answered anew: all, where more of it is set aside, or less."""
     out: dict[tuple[str, str], Ranges] = {of: [(FIRST, LAST)] for of in turned}
     if everything:
         return out | {of: [(FIRST, LAST)] for of in ledger.streams}

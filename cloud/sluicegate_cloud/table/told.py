@@ -11,7 +11,6 @@ import pyarrow.dataset as ds
 
 from sluicegate_cloud import alarms, quality, shares
 from sluicegate_cloud.errors import SinkError
-from sluicegate_cloud.fleet.sparse import Aside
 from sluicegate_cloud.places.folder import Folder
 from sluicegate_cloud.report.told import Told
 from sluicegate_cloud.schema import PROBLEMS, RETIRED, USED
@@ -78,17 +77,17 @@ def _tallied(store: Store, version: Version) -> tuple[list[Row], list[Row]]:
 
 
 def ledgers(store: Store, version: Version, columns: list[str] | None = None) -> Iterator[pa.Table]:
-    """The ledger of each shard that has one, without streams that are set aside; or some columns of it, of all."""
+    """The ledger of each shard that has one, without what is set aside; or some columns of it, of all."""
     for index in map(store.read_json, version.shards.values()):
         if index["ledger"]:
             table = store.read(index["ledger"], columns)
             yield table if columns else asides.without(table, asides.of_index(index))
 
 
-def set_aside(store: Store, version: Version) -> Aside:
-    """The streams that are set aside, and why."""
+def set_aside(store: Store, version: Version) -> dict[tuple[str, str], str]:
+    """The streams of which something is set aside, and why."""
     indexes = map(store.read_json, version.shards.values())
-    return {of: why for index in indexes for of, why in asides.of_index(index).items()}
+    return {of: rest.why for index in indexes for of, rest in asides.of_index(index).items()}
 
 
 def _windows(store: Store, version: Version) -> ds.Dataset:

@@ -52,10 +52,10 @@ class Ledger:
         self.table = table
         self.of = used_columns(table)
         self.used = np.asarray(pc.equal(table["fate"], USED).combine_chunks())
-        self.hole = _numbers(table, "hole")
-        hole_from, hole_to = (_numbers(table, name) for name in ("hole_from", "hole_to"))
+        self.hole = numbers_of(table, "hole")
+        hole_from, hole_to = (numbers_of(table, name) for name in ("hole_from", "hole_to"))
         self.hole_low, self.hole_high = np.minimum(hole_from, hole_to), np.maximum(hole_from, hole_to)
-        self.first = _numbers(table, "first")
+        self.first = numbers_of(table, "first")
         self.center = np.asarray(table["center"].combine_chunks().to_numpy(zero_copy_only=False), np.float64)
         retired = np.asarray(pc.equal(table["fate"], RETIRED).combine_chunks())
         #: The rows of each stream that have a reading or a hole.
@@ -170,7 +170,7 @@ def _packed(kept: Kept, ledger: Ledger, rows: Ints) -> dict[int, Any]:
         there = [kept.held.get(digest) for digest in table["digest"].take(pa.array(whole)).to_pylist()]
         out |= {row: one.as_buffer() for row, one in zip(whole.tolist(), there, strict=True) if one is not None}
         whole = whole[np.array([one is None for one in there], bool)]
-    cells = _numbers(table, "cell")[whole]
+    cells = numbers_of(table, "cell")[whole]
     for cell in np.unique(cells).tolist():
         mine = whole[cells == cell]
         digests = table["digest"].combine_chunks().take(pa.array(mine))
@@ -201,12 +201,13 @@ def _rows(units: Sequence[Unit], ledger: Ledger, packed: dict[int, Any], wanted:
     if not kept.all():
         columns = {name: column[kept] for name, column in columns.items()}
     at = np.flatnonzero(ledger.hole[rows] > 0)
-    holes = {name: _numbers(ledger.table, name)[rows[at]] for name in HOLES} if at.size else {}
+    holes = {name: numbers_of(ledger.table, name)[rows[at]] for name in HOLES} if at.size else {}
     columns = with_holes(columns, holes, owner[at], ledger.center[rows[at]], grid)
     device, stream = (pa.array([unit[i] for unit in units], pa.string()) for i in (0, 1))
     with np.errstate(all="ignore"):
         return Rows(as_frames(columns, wanted.every), device, stream)
 
 
-def _numbers(table: pa.Table, name: str) -> Ints:
+def numbers_of(table: pa.Table, name: str) -> Ints:
+    """A column of integers, a null as 0."""
     return np.asarray(table[name].combine_chunks().fill_null(0).to_numpy(zero_copy_only=False)).astype(np.int64)

@@ -69,20 +69,22 @@ def test_one_device_of_too_many_windows_stops_nobody(
     rows, summary = merged(tmp_path / "all", tmp_path / "in", *carried)
     assert sum((row["device"], row["stream"]) == ("sparse", "s") for row in rows) == 197
     assert (summary["alarms_in_all"], summary["documents"]["refused"]) == (1, 1)
+    write(tmp_path / "others", "sparse", 5, 35)
     others, _ = merged(tmp_path / "others", tmp_path / "alone", *carried)
     monkeypatch.setattr(grid, "MAX_WINDOWS", BEYOND - 1)
     rows, summary = merged(tmp_path / "all", tmp_path / "out", *carried)
     assert rows == others
-    assert (summary["documents"]["refused"], summary["documents"]["used"]) == (9, 24)
+    assert (summary["documents"]["refused"], summary["documents"]["used"]) == (2, 31)
     assert [(alarm["kind"], alarm["device"], alarm["stream"]) for alarm in summary["alarms"]] == [
         ("set_aside", "named", STARS),
         ("set_aside", "sparse", "s"),
     ]
-    assert [alarm["readings"] for alarm in summary["alarms"]] == [5, 40]
+    assert [alarm["readings"] for alarm in summary["alarms"]] == [5, 5]
     reasons = {row["device"]: row["reason"] for row in summary["problems"]}
     assert "197 windows of 40 buckets" in reasons["sparse"]
     assert "no folder can have the name" in reasons["named"]
-    assert {row["device"]: row["readings"] for row in summary["devices"]} == {"dense": 100, "sparse": 20}
+    known = {row["device"]: (row["readings"], row["missing"]) for row in summary["devices"]}
+    assert known == {"dense": (100, 0), "sparse": (55, 5)}
     if not carried:
         with pytest.raises(StrictError, match="choose a longer slide"):
             merged(tmp_path / "all", tmp_path / "strict", strict=True)

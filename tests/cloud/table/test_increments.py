@@ -75,7 +75,7 @@ def test_cells_answered_some_groups_at_a_time_have_the_rows_of_the_whole(
         found = []
         for rows in (whole.MOST, 9):
             monkeypatch.setattr(whole, "MOST", rows)
-            monkeypatch.setattr(shard, "SHARES", rows)
+            monkeypatch.setattr(adding, "SHARES", rows)
             monkeypatch.setattr(whole, "_slices", lambda *of: made.append(len(told := sliced(*of))) or told)
             store, version = store_at(tmp_path / f"{seed}-{rows}", definition_of(cut, ALL, by=(("site",),)))
             for part in range(3):
