@@ -41,11 +41,8 @@ def windows(kind: str, kept: str, by_time: bool) -> Callable[[bytes | None], sg.
     [(kind, kept) for kind in KINDS if kind not in UNSTORED for kept in ("amta", "recalc", "log_mta")]
     + [(kind, kept) for kind in KINDS if kind not in ("compiled", "custom", *REFUSED) for kept in BUCKETS],
 )
-def test_to_the_bit(kind: str, kept: str, by_time: bool, request: pytest.FixtureRequest) -> None:
+def test_to_the_bit(kind: str, kept: str, by_time: bool) -> None:
     """Late readings (where their windows keep buckets), silence, equal times, values of both signs and equal ones."""
-    if (kind, kept, by_time) == ("count", "amta", True):
-        reason = "a count alone by time is stored without the counts of its sums: its own snapshot is refused"
-        request.applymarker(pytest.mark.xfail(raises=sg.errors.SnapshotError, strict=True, reason=reason))
     make, rng, time = windows(kind, kept, by_time), random.Random(kind + kept), 0
     whole, again, late = make(None), make(None), by_time and kept in BUCKETS
     for step in range(60):
