@@ -8,6 +8,7 @@ from typing import NamedTuple
 from sluicegate_agent import identity
 from sluicegate_agent.config import Config, SourceConfig
 from sluicegate_agent.identity.identities import epochs_in_flight
+from sluicegate_agent.identity.posted import AGAIN_MOST, KEYS_LEAST
 
 #: A digest in a deque, a list and a set.
 DIGEST_OBJECTS = 160
@@ -15,6 +16,9 @@ DIGEST_OBJECTS = 160
 EPOCH_OBJECTS = 1024
 FEW_OBJECTS = 800
 HELD_OBJECTS = 128
+#: A request's key as it was counted, and as an older Sluicegate did; a message that may be posted again, and its row.
+KEY_OBJECTS = 256
+AGAIN_OBJECTS = 288
 #: Rows in pages that are not full, times their bytes.
 PAGE_FILL = 1.4
 EPOCH_ROW = 340
@@ -43,6 +47,9 @@ def identities_of(config: Config) -> Iterator[Line]:
     if any(source.sequence is not None for source in config.sources):
         most = epochs_in_flight(config)
         yield Line("epochs of messages on their way", most * FEW_OBJECTS, int(most * FEW_ROW * PAGE_FILL))
+    if any(source.input == "http" for source in config.sources):
+        keys = _digests("", max(config.identity.horizon, KEYS_LEAST), KEY_OBJECTS)
+        yield Line("posted requests", keys.memory + AGAIN_MOST * AGAIN_OBJECTS, keys.disk + 8 * AGAIN_MOST)
     rows, size = config.held.rows, int(config.held.bytes)
     yield Line("messages that wait to be judged", rows * HELD_OBJECTS + size, int((rows * HELD_ROW + size) * PAGE_FILL))
     if any(source.sequence is None and source.time is None for source in config.sources):
@@ -61,6 +68,6 @@ def _memory_of(config: Config, source: SourceConfig) -> Line:
     return Line(part, RETAINED * source.is_plant, RETAINED * source.is_plant)
 
 
-def _digests(part: str, most: int) -> Line:
+def _digests(part: str, most: int, objects: int = DIGEST_OBJECTS) -> Line:
     # A row of the table holds a batch, and goes when all of it is beyond the horizon: single-message batches cost most.
-    return Line(part, most * DIGEST_OBJECTS, int(most * 64 * PAGE_FILL))
+    return Line(part, most * objects, int(most * 64 * PAGE_FILL))

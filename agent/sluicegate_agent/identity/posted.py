@@ -22,8 +22,10 @@ log = logging.getLogger("sluicegate.http")
 _NAME = 12
 #: Of the number beside a name: how many messages were taken. The bits above are a mark of the body, 0: it is not known.
 _TAKEN = (1 << 24) - 1
+#: Requests with a key that are known, at least.
+KEYS_LEAST = 4096
 #: Messages that may be sent again and are known, at most; their row in `meta`: a checksum, then so much of each digest.
-_AGAIN_MOST = 4096
+AGAIN_MOST = 4096
 UNANSWERED, _CRC, _SHORT = "unanswered", 4, 8
 
 
@@ -102,15 +104,15 @@ class Unanswered:
 
     def take_now(self, messages: Iterable[Message]) -> None:
         """They are being counted, and their sender waits for the answer."""
-        room = max(0, _AGAIN_MOST - self._now.total())
+        room = max(0, AGAIN_MOST - self._now.total())
         self._now.update(digest_of(message)[:_SHORT] for message in islice(messages, room))
 
     def add(self, messages: Iterable[Message]) -> None:
         """These may be sent again."""
         count = self._again.total()
         for message in messages:
-            if count >= _AGAIN_MOST:
-                log.warning("more than %d messages may be sent again: further ones count anew if they are", _AGAIN_MOST)
+            if count >= AGAIN_MOST:
+                log.warning("more than %d messages may be sent again: further ones count anew if they are", AGAIN_MOST)
                 return
             digest = digest_of(message)[:_SHORT]
             self._again[digest] += 1
@@ -123,7 +125,7 @@ class Unanswered:
 
     def save(self, connection: sqlite3.Connection) -> None:
         """Write them, inside the caller's transaction."""
-        all_of = b"".join([*self._again.elements(), *self._now.elements()][:_AGAIN_MOST])
+        all_of = b"".join([*self._again.elements(), *self._now.elements()][:AGAIN_MOST])
         self._row = _sealed(all_of) if all_of else b""
         if self._row != self._written:
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (UNANSWERED, self._row))

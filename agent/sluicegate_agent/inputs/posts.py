@@ -21,7 +21,7 @@ import msgspec
 
 from sluicegate_agent.config.sources import SourceConfig
 from sluicegate_agent.identity.identities import is_bare
-from sluicegate_agent.identity.posted import Posted, mark_of
+from sluicegate_agent.identity.posted import KEYS_LEAST, Posted, mark_of
 from sluicegate_agent.identity.verdict import digest_of
 from sluicegate_agent.messages import Message, NotAsked, Unreadable
 from sluicegate_agent.payloads import parts_of
@@ -110,7 +110,7 @@ class Posts:
         self._lost: deque[Post] = deque()
         self._heard: deque[Post] = deque()
         self._numbers = count(1)
-        place = pipeline.state.store.connection, POSTS, max(config.identity.horizon, 4096)
+        place = pipeline.state.store.connection, POSTS, max(config.identity.horizon, KEYS_LEAST)
         self._keys = pipeline.identities.posted = Posted(*place)
         self._unanswered = pipeline.identities.bare.unanswered
         self._server = Server(config.http, self._handle, "http", body=int(config.http.body))
