@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,8 +50,8 @@ def publish(port: int, count: int) -> None:
 
 @pytest.mark.parametrize("kind", ["rabbitmq", "mosquitto"])
 def test_intake_is_not_bound_by_the_timer(kind: str, tmp_path: Path) -> None:
-    """A backlog of 1,500 with commits each second: at one window a commit it would take minutes."""
-    raw: dict[str, Any] = {"device": {"id": "d"}, "state": {"path": "state"}, "commit": {"every": "1s"}}
+    """A backlog of 1,500 with commits each third second: at one window a commit it would take 225 s and more."""
+    raw: dict[str, Any] = {"device": {"id": "d"}, "state": {"path": "state"}, "commit": {"every": "3s"}}
     raw["source"] = [{"topic": "door", "format": "number", "streams": {"door": ""}}]
     with broker(kind, tmp_path) as port:
         raw["mqtt"] = {"host": "127.0.0.1", "port": port, "version": "3.1.1"}
@@ -61,11 +60,7 @@ def test_intake_is_not_bound_by_the_timer(kind: str, tmp_path: Path) -> None:
             agent = Agent(config, state)
             until(lambda: agent.turn() or agent.link.state == "connected", told=agent.link.status)
             publish(port, WAITING)
-            began, seen = time.monotonic(), state.counters["accepted"]
-            until(lambda: agent.turn() or state.counters["accepted"] >= WAITING, 60, agent.link.status)
-            took = time.monotonic() - began
-            print(f"{kind}: {(WAITING - seen) / took:,.0f} messages/s, window {agent.link.status()['window']}")
-            assert (WAITING - seen) / took > 100, agent.link.status()
+            until(lambda: agent.turn() or state.counters["accepted"] >= WAITING, 120, agent.link.status)
             assert agent.link.status()["window"] in (0, 10, 20)
             agent.finish()
             assert state.counters["undecidable"] == 0
