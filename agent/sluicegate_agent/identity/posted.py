@@ -102,26 +102,25 @@ class Unanswered:
             self._row = self._written = found[0]
             self._again.update(read_digests(found[0]))
 
-    def take_now(self, messages: Iterable[Message]) -> None:
-        """They are being counted, and their sender waits for the answer."""
+    def take_now(self, digests: Iterable[bytes]) -> None:
+        """Messages of these (`short_of`) are being counted, and their sender waits for the answer."""
         room = max(0, AGAIN_MOST - self._now.total())
-        self._now.update(digest_of(message)[:_SHORT] for message in islice(messages, room))
+        self._now.update(islice(digests, room))
 
-    def add(self, messages: Iterable[Message]) -> None:
-        """These may be sent again."""
+    def add(self, digests: Iterable[bytes]) -> None:
+        """Messages of these (`short_of`) may be sent again."""
         count = self._again.total()
-        for message in messages:
+        for digest in digests:
             if count >= AGAIN_MOST:
                 log.warning("more than %d messages may be sent again: further ones count anew if they are", AGAIN_MOST)
                 return
-            digest = digest_of(message)[:_SHORT]
             self._again[digest] += 1
             _less(self._now, digest)
             count += 1
 
     def take(self, digest: bytes) -> bool:
         """Whether a message may be one of them; it is the one then."""
-        return _less(self._again, digest[:_SHORT])
+        return _less(self._again, short_of(digest))
 
     def save(self, connection: sqlite3.Connection) -> None:
         """Write them, inside the caller's transaction."""
@@ -140,6 +139,11 @@ class Unanswered:
 
     def __bool__(self) -> bool:
         return bool(self._again)
+
+
+def short_of(digest: bytes) -> bytes:
+    """As much of a message's digest as is kept of it here."""
+    return digest[:_SHORT]
 
 
 def _less(counted: Counter[bytes], digest: bytes) -> bool:

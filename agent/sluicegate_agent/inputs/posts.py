@@ -12,16 +12,16 @@ import logging
 import socket
 import zlib
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from io import BytesIO
-from itertools import count, islice
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from sluicegate_agent.config.sources import SourceConfig
 from sluicegate_agent.identity.identities import is_bare
-from sluicegate_agent.identity.posted import KEYS_LEAST, Posted, mark_of
+from sluicegate_agent.identity.posted import AGAIN_MOST, KEYS_LEAST, Posted, mark_of, short_of
 from sluicegate_agent.identity.verdict import digest_of
 from sluicegate_agent.messages import Message, NotAsked, Unreadable
 from sluicegate_agent.payloads import parts_of
@@ -58,8 +58,9 @@ class Post(Ticket):
         self.at = self.mark = 0
         #: Told to come again; not told what became of it; its sender says no more, and may be gone.
         self.is_withdrawn = self.is_lost = self.is_ended = False
-        #: Its first messages that are known as what may come again.
-        self.again = 0
+        #: Digests of what was taken of it, where it may look new when it is said again; whether that is known.
+        self.said: list[bytes] = []
+        self.is_known = False
         self.lost_ones: deque[Post] | None = None
         self.heard_ones: deque[Post] | None = None
         self.counts = {"accepted": 0, "duplicates": 0, "refused": 0}
@@ -202,8 +203,8 @@ class Posts:
             self._may_come_again(self._lost.popleft())
         while self._heard:
             post = self._heard.popleft()
-            for message in self._first(post, post.again):
-                self._unanswered.take(digest_of(message))
+            for digest in post.said if post.is_known else ():
+                self._unanswered.take(digest)
         for post in self._counted:
             if post.is_lost or post.is_ended:
                 self._may_come_again(post)
@@ -241,21 +242,16 @@ class Posts:
     def _may_come_again(self, post: Post) -> None:
         """Its sender may not know that it counts: said once more it is in doubt, where nothing tells them apart."""
         is_taken = post.is_done or post in self._counted
-        if is_taken and post.at and self._may_be_new_again(post):
-            self._unanswered.add(self._first(post, post.at))
-            post.again, post.at = post.at, 0
+        if is_taken and post.said and not post.is_known:
+            self._unanswered.add(post.said)
+            post.is_known = True
 
-    def _first(self, post: Post, count: int) -> Iterator[Message]:
-        """The parts of its first messages, each known for itself."""
-        if post.source is not None:
-            for message in islice(self._messages(post.source, post), count):
-                yield from self._parts(post.source, message)
-
-    def _parts(self, source: SourceConfig, message: Message) -> Iterable[Message]:
+    def _digests(self, source: SourceConfig, message: Message) -> list[bytes]:
+        """Of the parts of a message, each known for itself."""
         try:
-            return tuple(parts_of(source, message, self._config.limits))
+            return [short_of(digest_of(part)) for part in parts_of(source, message, self._config.limits)]
         except Unreadable:
-            return ()
+            return []
 
     def _may_be_new_again(self, post: Post) -> bool:
         """Whether what it says may look new when it is said again: nothing tells it apart, or its sender is forgotten.
@@ -275,7 +271,9 @@ class Posts:
             counters.add("duplicates")
         else:
             if post.source is not None and self._may_be_new_again(post):
-                self._unanswered.take_now(self._parts(post.source, message))
+                said = self._digests(post.source, message)
+                self._unanswered.take_now(said)
+                post.said += said[: AGAIN_MOST + 1 - len(post.said)]
             self._pipeline.accept(message)
         after = counters["accepted"], counters["duplicates"], _refused(counters)
         for name, old, new in zip(post.counts, before, after, strict=True):
@@ -285,8 +283,8 @@ class Posts:
     def committed(self) -> None:
         """All that was taken is durable."""
         self._unanswered.answered()
-        if self._waiting and self._waiting[0].at and self._may_be_new_again(self._waiting[0]):
-            self._unanswered.take_now(self._first(self._waiting[0], self._waiting[0].at))
+        if self._waiting:
+            self._unanswered.take_now(self._waiting[0].said)
         for post in self._counted:
             if not post.is_done:
                 is_useless = post.counts["refused"] and not (post.counts["accepted"] or post.counts["duplicates"])

@@ -12,7 +12,6 @@ pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`"
 from sluicegate_agent.config import build
 from sluicegate_agent.costs.remembered import identities_of
 from sluicegate_agent.identity.posted import AGAIN_MOST, KEYS_LEAST, Posted, Unanswered
-from sluicegate_agent.messages import Message
 from sluicegate_agent.state import State
 
 
@@ -30,8 +29,8 @@ def test_posted_requests_hold_no_more_than_planned(tmp_path: Path) -> None:
             posted, again = Posted(connection, "posts", KEYS_LEAST), Unanswered(connection)
             for key in keys:
                 posted.take("p", key, 0, 255)
-            again.add(Message("p", body, 0, 0) for body in bodies[:AGAIN_MOST])
-            again.take_now(Message("p", body, 0, 0) for body in bodies[AGAIN_MOST:])
+            again.add(body.ljust(8) for body in bodies[:AGAIN_MOST])
+            again.take_now(body.ljust(8) for body in bodies[AGAIN_MOST:])
             again.save(connection)
             posted.save(connection)
             held = tracemalloc.get_traced_memory()[1]
