@@ -61,6 +61,8 @@ def test_intake_is_not_bound_by_the_timer(kind: str, tmp_path: Path) -> None:
             until(lambda: agent.turn() or agent.link.state == "connected", told=agent.link.status)
             publish(port, WAITING)
             until(lambda: agent.turn() or state.counters["accepted"] >= WAITING, 120, agent.link.status)
-            assert agent.link.status()["window"] in (0, 10, 20)
+            # What the link believes of the window is not checked: Mosquitto 2.0.11 sends 20 more for each of 20 PUBACKs
+            # that come at once, so that 400 and then a whole commit of 500 are in flight, and a busy machine believes it.
             agent.finish()
+            assert state.counters["accepted"] == WAITING
             assert state.counters["undecidable"] == 0
