@@ -18,10 +18,11 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from sluicegate_agent import health
-from sluicegate_agent.changes import asked, asked_before, retired
+from sluicegate_agent.changes import asked, retired
 from sluicegate_agent.config import Config
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.handover import hand_over
+from sluicegate_agent.identity.kinds import asked_before
 from sluicegate_agent.integrations.home_assistant import Discovery
 from sluicegate_agent.link.availability import Availability, steps_of
 from sluicegate_agent.logs.notices import Notices

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 from sluicegate_agent.backlog.rows import READING_COST, ROW_COST
 from sluicegate_agent.config.broker import client_of
 from sluicegate_agent.errors import EnvironmentRefused, InputRefused
+from sluicegate_agent.identity.kinds import asked_before, kind_of
 from sluicegate_agent.state.status import looked_into
 from sluicegate_agent.streams import Stream
 
 if TYPE_CHECKING:
-    from sluicegate_agent.config import Config, SourceConfig, WindowConfig
+    from sluicegate_agent.config import Config, WindowConfig
 
 _KINDS = {"sequence": "sequence numbers", "time": "their time and content", "bare": "neither number nor time"}
 
@@ -81,24 +82,6 @@ def asked(config: Config) -> dict[str, Any]:
     }
 
 
-def kind_of(source: SourceConfig) -> str:
-    """By what its messages are known again."""
-    return "sequence" if source.sequence is not None else "time" if source.time is not None else "bare"
-
-
-def asked_before(connection: sqlite3.Connection) -> dict[str, Any]:
-    """What `asked` gave at the last start; of a state that is older than this record, the topics it knows of."""
-    found = connection.execute("SELECT value FROM meta WHERE key = 'asked'").fetchone()
-    if found is not None:
-        kept: dict[str, Any] = json.loads(found[0])
-        return kept
-    topics = {name: "sequence" for (name,) in connection.execute("SELECT DISTINCT source FROM sequence")}
-    topics |= {
-        name: "time" for (name,) in connection.execute("SELECT DISTINCT source FROM identity WHERE source != ''")
-    }
-    return {"topics": topics, "retired": []}
-
-
 def retired(config: Config, before: dict[str, Any]) -> list[str]:
     """Topics that the broker may still keep for us although the configuration has them no more."""
     return sorted({*before["topics"], *before["retired"]} - _topics(config))
@@ -147,7 +130,7 @@ def _sources(config: Config, connection: sqlite3.Connection) -> Iterator[str]:
         if was is not None and was != now:
             yield (
                 f"source {source.topic}: its messages were known again by {_KINDS[was]}, now by {_KINDS[now]}: one "
-                "counted before that comes again would count twice"
+                "counted before that comes again would count twice, in doubt"
             )
     horizon = before.get("horizon", 0)
     if config.identity.horizon < horizon:

@@ -70,7 +70,7 @@ class Bare:
         if message.qos:
             verdict = self._deliveries.check(message, digest)
         else:  # the broker delivers once or not at all; who posts may do so again
-            verdict = Verdict.UNDECIDABLE if self.unanswered.take(digest) else Verdict.NEW
+            verdict = Verdict.UNDECIDABLE if self.unanswered.take(message, digest) else Verdict.NEW
         verdict = verdict if verdict is Verdict.DUPLICATE else self._retained.judge(message, digest, verdict)
         return Verdict.UNDECIDABLE if is_copy and verdict is Verdict.NEW else verdict
 

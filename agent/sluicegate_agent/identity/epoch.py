@@ -22,6 +22,8 @@ FEW = 32
 ALONE = 64
 #: A content that is not known, of a number that was seen by an older Sluicegate or beyond a shorter horizon.
 UNKNOWN = 1
+#: The same of one that had a time, which is read no more: with this number another may have come, and nothing tells.
+TIMELESS = 0xFFFFFFFF
 #: The widths of counters that wrap, and how many numbers may be lost at the first wrap of a source: the wider it is,
 #: the less likely does a sensor begin again just there.
 WRAP_GAPS = {8: 8, 16: 256, 32: 4096}
@@ -98,6 +100,13 @@ class Epoch:
         if not self.high - self.horizon < number <= self.high:
             return 0
         return self.few.get(number, 0) if self.few is not None else self.ring[number % self.horizon]
+
+    def read_anew(self, raw: int, content: int) -> bool:
+        """Whether a number was seen with a time that is read no more: this is what it says from now on."""
+        number = self.extended(raw)
+        if found := self.content(number) == TIMELESS:
+            self.mark(number, content)
+        return found
 
     def first_content(self, number: int) -> int:
         """The same of the first numbers, however old they are."""
@@ -193,14 +202,14 @@ class Epoch:
             self.first[number - self.start] = 0
             self.first_changed = True
 
-    def forget_contents(self) -> None:
-        """Which numbers were seen is known, and no more what they said."""
+    def forget_contents(self, content: int = UNKNOWN) -> None:
+        """Which numbers were seen is known, and no more what they said; `content`: UNKNOWN or TIMELESS."""
         self.changed = True
         if self.few is not None:
-            self.few = dict.fromkeys(self.few, UNKNOWN)
+            self.few = dict.fromkeys(self.few, content)
             return
-        self.ring = array("I", (min(content, UNKNOWN) for content in self.ring))
-        self.first = array("I", (min(content, UNKNOWN) for content in self.first))
+        self.ring = array("I", (content if said else 0 for said in self.ring))
+        self.first = array("I", (content if said else 0 for said in self.first))
         self.blocks, self.first_changed = set(range(-(-self.horizon // BLOCK))), True
 
     def _pass_to(self, number: int) -> None:

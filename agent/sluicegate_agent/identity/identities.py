@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from sluicegate_agent.identity.posted import Posted
 from sluicegate_agent.identity.said import forget_what_is_read_otherwise
 from sluicegate_agent.identity.sequences import Sequences
 from sluicegate_agent.identity.strangers import Strangers
+from sluicegate_agent.identity.under_way import UnderWay
 from sluicegate_agent.identity.unsure import Unsure
 from sluicegate_agent.identity.verdict import Found, Verdict, content_of, digest_of
 from sluicegate_agent.messages import Decoded, Message
@@ -57,6 +59,7 @@ class Identities:
         senders = sum(source.keys.most if source.is_plant else 1 for source in config.sources)
         self.unsure = Unsure(connection, kept(self._in_flight), self._horizon * senders)
         self.strangers = Strangers(connection)
+        self.under_way = UnderWay(connection, config, kept(self._in_flight), time.time_ns() // 1000)
         self._fixed = {source.topic for source in config.sources if not source.is_plant}
         self.bare.is_asked = any(is_bare(source) for source in config.sources)
         forget_what_is_read_otherwise(connection, config, self._horizon_of)
@@ -103,15 +106,16 @@ class Identities:
                 found |= self.put_away(sender)
         return found
 
-    def __iter__(self) -> Iterator[Sequences | Contents | Bare | Unsure | Posted]:
+    def __iter__(self) -> Iterator[Sequences | Contents | Bare | Unsure | UnderWay | Posted]:
         yield from self.sequences.values()
         yield from self.contents.values()
         if self.posted:
             yield self.posted
         yield self.bare
         yield self.unsure
+        yield self.under_way
 
-    def touched(self) -> Iterator[Sequences | Contents | Bare | Unsure | Posted]:
+    def touched(self) -> Iterator[Sequences | Contents | Bare | Unsure | UnderWay | Posted]:
         """Those that may have something to save: of many sources a commit's messages are of few."""
         yield from (each for each in self.sequences.values() if each.touched)
         yield from (each for each in self.contents.values() if each.touched)
@@ -119,6 +123,7 @@ class Identities:
             yield self.posted
         yield self.bare
         yield self.unsure
+        yield self.under_way
 
     def committed(self, generation: int) -> None:
         """The commit just made has this number."""
@@ -158,7 +163,8 @@ class Identities:
         if found.verdict is Verdict.NEW:
             doubt = self.unsure.of_file if is_new else self.unsure.doubt
             is_strange = decoded.source not in self._fixed and self._is_strange(message, decoded.source)
-            if doubt(decoded.time_us if source.time is not None else None) or is_strange:
+            may_repeat = self.under_way.doubt(source, message, decoded)
+            if doubt(decoded.time_us if source.time is not None else None) or is_strange or may_repeat:
                 found = found._replace(doubt=1)
         return found
 
@@ -167,7 +173,7 @@ class Identities:
         if self.strangers.doubt(message, sender):
             return True
         unanswered = self.bare.unanswered
-        return bool(unanswered) and not message.qos and unanswered.take(digest_of(message))
+        return bool(unanswered) and not message.qos and unanswered.take(message, digest_of(message))
 
     def _found(self, source: SourceConfig, message: Message, decoded: Decoded) -> Found:
         is_timed, sender = source.time is not None, decoded.source

@@ -9,9 +9,8 @@ import logging
 import sqlite3
 import zlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
-from itertools import islice
 
 from sluicegate_agent.checksums import checksum
 from sluicegate_agent.identity.stored import entries_of, last, save_entries
@@ -24,8 +23,9 @@ _NAME = 12
 _TAKEN = (1 << 24) - 1
 #: Requests with a key that are known, at least.
 KEYS_LEAST = 4096
-#: Messages that may be sent again and are known, at most; their row in `meta`: a checksum, then so much of each digest.
-AGAIN_MOST = 4096
+#: Messages that may be sent again and are known, at most; their row in `meta`: a checksum, so much of each digest,
+#: and in four bytes how many more there are, if any.
+AGAIN_MOST, _BEYOND_MOST = 4096, (1 << 32) - 1
 UNANSWERED, _CRC, _SHORT = "unanswered", 4, 8
 
 
@@ -91,41 +91,58 @@ def mark_of(body: bytes) -> int:
 class Unanswered:
     """Messages that counted and whose senders may not know it: who says the same once more may repeat one.
 
-    What a commit takes of requests is durable with it: a kill before the answer leaves their senders without one.
+    What a commit takes of requests is durable with it: a kill before the answer leaves their senders without one. Of
+    those beyond AGAIN_MOST nothing is known but how many they are: as many that are posted later may repeat them.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         """Raises sqlite3.DatabaseError for a damaged row."""
         self._again, self._now, self._row, self._written = Counter[bytes](), Counter[bytes](), b"", b""
+        self._beyond = self._beyond_now = 0
         found = connection.execute("SELECT value FROM meta WHERE key = ?", (UNANSWERED,)).fetchone()
         if found:
             self._row = self._written = found[0]
-            self._again.update(read_digests(found[0]))
+            digests, self._beyond = read_digests(found[0])
+            self._again.update(digests)
 
-    def take_now(self, digests: Iterable[bytes]) -> None:
-        """Messages of these (`short_of`) are being counted, and their sender waits for the answer."""
+    def take_now(self, digests: Sequence[bytes], more: int = 0) -> None:
+        """Messages of these (`short_of`) are being counted, and `more` of any; their sender waits for the answer."""
         room = max(0, AGAIN_MOST - self._now.total())
-        self._now.update(islice(digests, room))
+        self._now.update(digests[:room])
+        self._beyond_now += len(digests[room:]) + more
 
-    def add(self, digests: Iterable[bytes]) -> None:
-        """Messages of these (`short_of`) may be sent again."""
-        count = self._again.total()
-        for digest in digests:
-            if count >= AGAIN_MOST:
-                log.warning("more than %d messages may be sent again: further ones count anew if they are", AGAIN_MOST)
-                return
+    def add(self, digests: Sequence[bytes], more: int = 0) -> int:
+        """Messages of these (`short_of`) may be sent again, and `more` of any; how many of them all are not known."""
+        room = max(0, AGAIN_MOST - self._again.total())
+        for digest in digests[:room]:
             self._again[digest] += 1
             _less(self._now, digest)
-            count += 1
+        beyond = len(digests[room:]) + more
+        self._beyond += beyond
+        self._beyond_now = max(0, self._beyond_now - beyond)
+        if beyond:
+            log.warning("more than %d messages may be sent again: as many later ones count in doubt", AGAIN_MOST)
+        return beyond
 
-    def take(self, digest: bytes) -> bool:
-        """Whether a message may be one of them; it is the one then."""
-        return _less(self._again, short_of(digest))
+    def heard(self, digests: Iterable[bytes], more: int = 0) -> None:
+        """The sender of these, and of `more` of any, knows after all that they count."""
+        for digest in digests:
+            more += not _less(self._again, digest)
+        self._beyond = max(0, self._beyond - more)
+
+    def take(self, message: Message, digest: bytes) -> bool:
+        """Whether a message of this digest may be one of them; it is the one then."""
+        if _less(self._again, short_of(digest)):
+            return True
+        may_be = self._beyond > 0 and message.packet_id > 0  # at QoS 0 only what was posted has a number
+        self._beyond -= may_be
+        return may_be
 
     def save(self, connection: sqlite3.Connection) -> None:
         """Write them, inside the caller's transaction."""
-        all_of = b"".join([*self._again.elements(), *self._now.elements()][:AGAIN_MOST])
-        self._row = _sealed(all_of) if all_of else b""
+        all_of = [*self._again.elements(), *self._now.elements()]
+        beyond = self._beyond + self._beyond_now + len(all_of[AGAIN_MOST:])
+        self._row = _sealed(all_of[:AGAIN_MOST], beyond) if all_of or beyond else b""
         if self._row != self._written:
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (UNANSWERED, self._row))
 
@@ -136,9 +153,10 @@ class Unanswered:
     def answered(self) -> None:
         """All that is being counted was answered; the next commit says so."""
         self._now.clear()
+        self._beyond_now = 0
 
     def __bool__(self) -> bool:
-        return bool(self._again)
+        return bool(self._again) or self._beyond > 0
 
 
 def short_of(digest: bytes) -> bytes:
@@ -155,14 +173,20 @@ def _less(counted: Counter[bytes], digest: bytes) -> bool:
     return found
 
 
-def read_digests(row: object) -> list[bytes]:
-    """What the row of `Unanswered` says. Raises sqlite3.DatabaseError for one that is not as it was written."""
+def read_digests(row: object) -> tuple[list[bytes], int]:
+    """What the row of `Unanswered` says: digests, and how many more there are.
+
+    Raises sqlite3.DatabaseError for one that is not as it was written.
+    """
     if row == b"":
-        return []
-    if not isinstance(row, bytes) or row != _sealed(row[_CRC:]):
+        return [], 0
+    if not isinstance(row, bytes) or row[:_CRC] != checksum(UNANSWERED, row[_CRC:]).to_bytes(_CRC, "little"):
         raise sqlite3.DatabaseError(f"a malformed row in the table meta: {UNANSWERED} has a wrong checksum")
-    return [row[at : at + _SHORT] for at in range(_CRC, len(row), _SHORT)]
+    beyond = (len(row) - _CRC) % _SHORT  # 0 where there are no more, as in rows of before
+    digests = range(_CRC, len(row) - beyond, _SHORT)
+    return [row[at : at + _SHORT] for at in digests], int.from_bytes(row[len(row) - beyond :], "little")
 
 
-def _sealed(digests: bytes) -> bytes:
-    return checksum(UNANSWERED, digests).to_bytes(_CRC, "little") + digests
+def _sealed(digests: Iterable[bytes], beyond: int) -> bytes:
+    said = b"".join(digests) + (min(beyond, _BEYOND_MOST).to_bytes(4, "little") if beyond else b"")
+    return checksum(UNANSWERED, said).to_bytes(_CRC, "little") + said

@@ -1,6 +1,7 @@
 """What a numbered message with a time said is known by its readings: once they are read otherwise, nothing is known.
 
-The numbers stay seen. What has one of them is a repeat then, unless its time is newer than any before.
+The numbers stay seen. What has one of them is a repeat then, unless its time is newer than any before. Where the time
+is what is read no more, nobody can know: it counts in doubt.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
+from sluicegate_agent.identity.epoch import TIMELESS, UNKNOWN
 from sluicegate_agent.identity.epoch_rows import load, save
 from sluicegate_agent.messages import Unreadable
 
@@ -29,7 +31,10 @@ def forget_what_is_read_otherwise(
     now = {each.subscribed: _form(each) for each in both}
     found = connection.execute("SELECT value FROM meta WHERE key = ?", (NAME,)).fetchone()
     before = _read(found[0]) if found else now
-    if changed := {topic for topic, form in now.items() if before.get(topic) != form}:
+    changed = {topic: UNKNOWN for topic, form in now.items() if before.get(topic) != form}
+    numbers = [each.subscribed for each in config.sources if each.sequence is not None and each.time is None]
+    changed |= {topic: TIMELESS for topic in numbers if topic in before}
+    if changed:
         _forget(connection, config, changed, horizon_of)
     if not found or before != now:
         connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (NAME, json.dumps(now)))
@@ -51,7 +56,7 @@ def _form(source: SourceConfig) -> str:
 
 
 def _forget(
-    connection: sqlite3.Connection, config: Config, changed: set[str], horizon_of: Callable[[SourceConfig], int]
+    connection: sqlite3.Connection, config: Config, changed: dict[str, int], horizon_of: Callable[[SourceConfig], int]
 ) -> None:
     from sluicegate_agent.routing.routes import SENDER, Route, Routes
 
@@ -67,5 +72,5 @@ def _forget(
         chains, carried = load(connection, sender, horizon_of(source))
         epochs = [(key, epoch) for key, chain in chains.items() for epoch in chain]
         for _, epoch in epochs:
-            epoch.forget_contents()
+            epoch.forget_contents(changed[topic])
         save(connection, sender, epochs, carried)

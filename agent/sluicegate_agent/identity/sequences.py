@@ -103,10 +103,11 @@ class Sequences:
         if (width := now.wrap(number)) and is_wrap(now, seen, self.horizon):
             return self._wrapped(now, seen, width)
         for known in reversed(chain):
-            if known.is_repeat(number, content, timed=time is not None, fresh=is_fresh(known, seen)):
+            is_known = known.is_repeat(number, content, timed=time is not None, fresh=is_fresh(known, seen))
+            if is_known or (time is None and known.read_anew(number, content)):
                 known.last = max(known.last, self._stamp)
-                self._replay = seen.key, number
-                return _DUPLICATE
+                self._replay = (seen.key, number) if is_known else self._replay
+                return _DUPLICATE if is_known else _IN_DOUBT
         if any((w.key, w.raw, w.content) == (seen.key, number, content) for w in self._waiting):
             return _DUPLICATE
         return self._ahead(chain, seen) if now.extended(number) > now.high else self._behind(chain, seen)

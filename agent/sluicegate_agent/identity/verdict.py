@@ -9,6 +9,7 @@ from hashlib import blake2b
 from itertools import chain
 from typing import NamedTuple
 
+from sluicegate_agent.identity.epoch import TIMELESS
 from sluicegate_agent.messages import Decoded, Message
 
 DIGEST = 16
@@ -51,7 +52,7 @@ def digest_of(message: Message) -> bytes:
 
 
 def content_of(message: Message, decoded: Decoded, *, timed: bool) -> int:
-    """Four bytes of what a numbered message says, at least 2.
+    """Four bytes of what a numbered message says, at least 2 and no TIMELESS: these say what is not known of it.
 
     Its time and readings where it has a time of its own: what a gateway adds to the same reading is no other reading.
     Else its payload.
@@ -78,4 +79,4 @@ def content_in(form: str, time: int, values: Iterable[float]) -> int:
 
 
 def _four_bytes(said: bytes) -> int:
-    return max(2, int.from_bytes(blake2b(said, digest_size=4).digest(), "little"))
+    return max(2, int.from_bytes(blake2b(said, digest_size=4).digest(), "little") % TIMELESS)

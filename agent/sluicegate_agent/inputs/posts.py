@@ -58,8 +58,10 @@ class Post(Ticket):
         self.at = self.mark = 0
         #: Told to come again; not told what became of it; its sender says no more, and may be gone.
         self.is_withdrawn = self.is_lost = self.is_ended = False
-        #: Digests of what was taken of it, where it may look new when it is said again; whether that is known.
+        #: Digests of what was taken of it, where it may look new when it is said again, and of how many more there is
+        #: none; whether that is known.
         self.said: list[bytes] = []
+        self.unsaid = 0
         self.is_known = False
         self.lost_ones: deque[Post] | None = None
         self.heard_ones: deque[Post] | None = None
@@ -203,8 +205,8 @@ class Posts:
             self._may_come_again(self._lost.popleft())
         while self._heard:
             post = self._heard.popleft()
-            for digest in post.said if post.is_known else ():
-                self._unanswered.take(digest)
+            if post.is_known:
+                self._unanswered.heard(post.said, post.unsaid)
         for post in self._counted:
             if post.is_lost or post.is_ended:
                 self._may_come_again(post)
@@ -243,7 +245,8 @@ class Posts:
         """Its sender may not know that it counts: said once more it is in doubt, where nothing tells them apart."""
         is_taken = post.is_done or post in self._counted
         if is_taken and post.said and not post.is_known:
-            self._unanswered.add(post.said)
+            if beyond := self._unanswered.add(post.said, post.unsaid):
+                self._pipeline.note("http.forgotten", beyond)
             post.is_known = True
 
     def _digests(self, source: SourceConfig, message: Message) -> list[bytes]:
@@ -273,7 +276,9 @@ class Posts:
             if post.source is not None and self._may_be_new_again(post):
                 said = self._digests(post.source, message)
                 self._unanswered.take_now(said)
-                post.said += said[: AGAIN_MOST + 1 - len(post.said)]
+                room = AGAIN_MOST - len(post.said)
+                post.said += said[:room]
+                post.unsaid += len(said[room:])
             self._pipeline.accept(message)
         after = counters["accepted"], counters["duplicates"], _refused(counters)
         for name, old, new in zip(post.counts, before, after, strict=True):
@@ -284,7 +289,7 @@ class Posts:
         """All that was taken is durable."""
         self._unanswered.answered()
         if self._waiting:
-            self._unanswered.take_now(self._waiting[0].said)
+            self._unanswered.take_now(self._waiting[0].said, self._waiting[0].unsaid)
         for post in self._counted:
             if not post.is_done:
                 is_useless = post.counts["refused"] and not (post.counts["accepted"] or post.counts["duplicates"])

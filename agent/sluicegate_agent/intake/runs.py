@@ -100,6 +100,8 @@ class Runs:
             return None
         if source is None or entry.shaping or not entry.is_ready(source):
             return None
+        if self._pipeline.identities.under_way.holds(source):
+            return None
         return source if source.format == "json" or numbers.may_hold(source) or lists.may_hold(source) else None
 
     def _room(self, readings: int) -> int:
@@ -110,8 +112,11 @@ class Runs:
     def _alike(self, messages: Sequence[Message], begin: int) -> Iterator[Message]:
         """The message at place `begin` and those after it, up to one of another topic or too large."""
         topic, qos = messages[begin].topic, messages[begin].qos
+        is_copied = self._pipeline.identities.under_way.is_copied
         for message in islice(messages, begin, None):
             if message.topic != topic or message.qos != qos or message.whole or len(message.payload) > self._most:
+                return
+            if is_copied and message.dup:
                 return
             yield message
 
@@ -120,8 +125,10 @@ class Runs:
     ) -> list[tuple[SourceConfig, Plain]]:
         """The sources of such messages of whatever topic, at most so many, up to one that reads other parts."""
         found: list[tuple[SourceConfig, Plain]] = []
+        is_copied = self._pipeline.identities.under_way.is_copied
         for message in islice(messages, begin, begin + most):
-            source = None if message.whole or len(message.payload) > self._most else self._source(message)
+            is_odd = message.whole or len(message.payload) > self._most or (is_copied and message.dup)
+            source = None if is_odd else self._source(message)
             plain = None if source is None or source.format != "json" else plain_paths(source)
             if source is None or plain is None or plain[1:] != first[1:]:
                 break

@@ -35,6 +35,8 @@ from sluicegate_agent.checksums import (
 )
 from sluicegate_agent.identity.place import read_known, read_place
 from sluicegate_agent.identity.posted import UNANSWERED, read_digests
+from sluicegate_agent.identity.under_way import NAME as UNDER_WAY
+from sluicegate_agent.identity.under_way import read as read_under_way
 from sluicegate_agent.identity.unsure import NAME as UNSURE
 from sluicegate_agent.identity.unsure import read as read_unsure
 from sluicegate_agent.outbox import is_sound_chunk
@@ -46,7 +48,7 @@ from sluicegate_agent.streams import Stream, write_origin
 log = logging.getLogger("sluicegate.state")
 _READINGS = {"stream", "origin", "outbox", "packed", "handed", "chunk", "counter", "dead_letter"}
 _COUNTER = re.compile(r"[a-z_][a-z0-9_.]*")
-_META = ("link", "asked", "key", "record", BEFORE, BYTES, UNANSWERED, UNSURE, *TIMES)
+_META = ("link", "asked", "key", "record", BEFORE, BYTES, UNANSWERED, UNDER_WAY, UNSURE, *TIMES)
 #: What tells repeats.
 _MEMORY = ("sequence", "identity", "retained", "held", "replay", "meta")
 _TYPES: dict[str, tuple[type, ...]] = {"TEXT": (str,), "INTEGER": (int,), "BLOB": (bytes,), "REAL": (float, int)}
@@ -258,6 +260,8 @@ def _is_whole(table: str, row: Row) -> bool:
             read_digests(row[1])
         elif table == "meta" and row[0] == UNSURE:
             read_unsure(row[1])
+        elif table == "meta" and row[0] == UNDER_WAY:
+            read_under_way(row[1])
         elif table == "meta" and row[0] in (BEFORE, BYTES, *TIMES):
             return is_sound_time(str(row[0]), row[1])
         elif table == "meta" and row[0] in ("link", "asked"):

@@ -28,6 +28,7 @@ from sluicegate_agent.checksums import (
 from sluicegate_agent.config.carrying import asked_of
 from sluicegate_agent.dead_letters import DeadLetters
 from sluicegate_agent.errors import EnvironmentRefused
+from sluicegate_agent.identity.under_way import may_come_twice
 from sluicegate_agent.identity.unsure import lose_memory
 from sluicegate_agent.lock import Lock
 from sluicegate_agent.outbox import Outbox, least_bytes
@@ -112,6 +113,8 @@ class State:
             is_apart = recover(connection, config.state.path, config, open_window)
             copied = part_if_copied(connection, self.store.path, here, self.store.next_incarnation, is_apart=is_apart)
             count(connection, {"copies_noticed": int(bool(copied))})
+            if copied:
+                may_come_twice(connection)
             self.counters = Counters(connection)
             self.dead_letters = DeadLetters(connection, config.dead_letters.rows, config.dead_letters.bytes_each)
             self._identify(connection)

@@ -29,8 +29,8 @@ def test_posted_requests_hold_no_more_than_planned(tmp_path: Path) -> None:
             posted, again = Posted(connection, "posts", KEYS_LEAST), Unanswered(connection)
             for key in keys:
                 posted.take("p", key, 0, 255)
-            again.add(body.ljust(8) for body in bodies[:AGAIN_MOST])
-            again.take_now(body.ljust(8) for body in bodies[AGAIN_MOST:])
+            again.add([body.ljust(8) for body in bodies[:AGAIN_MOST]])
+            again.take_now([body.ljust(8) for body in bodies[AGAIN_MOST:]])
             again.save(connection)
             posted.save(connection)
             held = tracemalloc.get_traced_memory()[1]

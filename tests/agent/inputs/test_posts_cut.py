@@ -281,6 +281,44 @@ def test_a_retry_of_senders_that_are_forgotten_is_in_doubt(
     assert counters["undecidable"] == (0 if most == 10 else 14)
 
 
+@pytest.mark.parametrize("said", [5000, 20_000])
+@pytest.mark.parametrize("end", ["lost", "killed", "killed later"])
+def test_a_retry_of_more_than_is_remembered_is_in_doubt(
+    receiver: Callable[..., Receiver], monkeypatch: pytest.MonkeyPatch, end: str, said: int
+) -> None:
+    """The answer did not arrive: whatever counts twice is in doubt, and it is counted how much was not remembered."""
+    monkeypatch.setattr(served, "ANSWERING", 60.0)
+    one = receiver()
+    body = b"\n".join(b"%d" % i for i in range(said))
+    sock = connected(one)
+    sock.sendall(request(body))
+    while not one.inputs._posts or len(one.inputs._posts._counted) < 1:
+        one.inputs.step()
+        if one.desk.pipeline.has_enough:
+            one.desk.pipeline.commit()
+            one.inputs.committed()
+    if end == "killed":
+        one.desk.pipeline.commit()
+        sock.close()
+        one.killed()
+    else:
+        reset(sock)
+        until_it_is_known(one)
+        one.turn()
+        settled(one)
+        assert one.desk.state.counters["http.forgotten"] == said - 4096
+        one.post("/in/timed", '{"x": 1, "t": 1750000000}')
+        if end == "killed later":
+            one.killed()
+    counters = one.desk.state.counters
+    before = counters["accepted"]
+    assert one.post("/in/bare", body)[1]["accepted"] == said
+    assert counters["accepted"] - before == said
+    assert one.desk.sums()["y"][1] - counters["undecidable"] == said
+    assert one.post("/in/bare", b"1\n2\n3")[0] == 200
+    assert counters["undecidable"] == said
+
+
 def test_a_retry_of_a_request_that_was_cut_between_two_commits_is_in_doubt(receiver: Callable[..., Receiver]) -> None:
     """Killed after the first of them: what it had counted is in doubt, the rest is new."""
     one = receiver()

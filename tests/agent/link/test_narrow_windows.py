@@ -62,7 +62,7 @@ def test_intake_is_not_bound_by_the_timer(kind: str, tmp_path: Path) -> None:
             publish(port, WAITING)
             until(lambda: agent.turn() or state.counters["accepted"] >= WAITING, 120, agent.link.status)
             # What the link believes of the window is not checked: Mosquitto 2.0.11 sends 20 more for each of 20 PUBACKs
-            # that come at once, so that 400 and then a whole commit of 500 are in flight, and a busy machine believes it.
+            # that come at once: 400 and then a whole commit of 500 are in flight, and a busy machine believes it.
             agent.finish()
             assert state.counters["accepted"] == WAITING
             assert state.counters["undecidable"] == 0

@@ -16,10 +16,11 @@ from brokers import mosquitto, until
 from durable_agent import SEQUENCED, TIMED, bare, configured, sequenced, timed
 
 from sluicegate_agent.agent import Agent
-from sluicegate_agent.changes import WouldLose, asked_before, list_losses, refuse_losses
+from sluicegate_agent.changes import WouldLose, list_losses, refuse_losses
 from sluicegate_agent.commands.check import check
 from sluicegate_agent.config import Config
 from sluicegate_agent.config.errors import ConfigError
+from sluicegate_agent.identity.kinds import asked_before
 from sluicegate_agent.messages import Message
 from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.record.frame import Body
