@@ -85,11 +85,6 @@ cdef class Amta(Engine):
 
     # Algorithms 3 to 7: insertion and eviction
 
-    cdef int push(self, const Slot* leaf) except -1 nogil:
-        """Insert a leaf (Algorithm 3): a pair gets its parent when the next pair of its level begins."""
-        slide_by(self, any_op, leaf, self.head, NULL)
-        return 0
-
     cdef void pop(self) noexcept nogil:
         evict(self, any_op)
 

@@ -33,16 +33,23 @@ cdef class Engine:
         return 0
 
     cdef int push(self, const Slot* leaf) except -1 nogil:
+        """Default: as a reading after which nothing leaves."""
+        self.slide_by(self, leaf, self.head, NULL)
         return 0
 
     cdef void join(self, const Slot* reading) noexcept nogil:
-        pass
+        """Default: the newest leaf lies where `leaf` says."""
+        cdef Slot* newest = self.leaf(self.tail - 1)
+        combine(self.p, newest, newest, reading)
+        self.touched()
 
     cdef void touched(self) noexcept nogil:
         pass
 
     cdef void pop(self) noexcept nogil:
-        pass
+        """Default: as `pop_to`; an engine has either."""
+        if self.head < self.tail:
+            self.pop_to(self.head + 1)
 
     cdef void pop_to(self, int64_t head) noexcept nogil:
         """Default: one by one."""

@@ -86,19 +86,8 @@ cdef class LogMta(Engine):
         set_above(self, before)
         return 0
 
-    cdef void join(self, const Slot* reading) noexcept nogil:
-        """Fold a reading into the newest leaf, then combine the pairs above it."""
-        cdef Slot* newest = self.leaf(self.tail - 1)
-        combine(self.p, newest, newest, reading)
-        self.touched()
-
     cdef void touched(self) noexcept nogil:
         set_lasts(self)
-
-    cdef void pop(self) noexcept nogil:
-        """Evict the oldest leaf as a bulk of one."""
-        if self.head < self.tail:
-            self.drop_to(self.head + 1)
 
     cdef void pop_to(self, int64_t head) noexcept nogil:
         if head > self.head:

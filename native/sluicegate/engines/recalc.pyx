@@ -26,10 +26,6 @@ cdef class Recalc(Queued):
         self.tail += 1
         return 0
 
-    cdef void join(self, const Slot* reading) noexcept nogil:
-        cdef Slot* newest = self.leaf(self.tail - 1)
-        combine(self.p, newest, newest, reading)
-
     cdef void pop(self) noexcept nogil:
         self.head += 1
         drop_before(&self.pool, &self.queue, self.head)

@@ -69,6 +69,9 @@ class ExactCore:
         """Each keeps whole leaves."""
         return Fiba(self._combine) if engine == "fiba" else Amta(self._combine)
 
+    def _make_sorted(self) -> Fiba:
+        return Fiba(self._combine)
+
     # readings
 
     def insert(self, values: Sequence[float], time: int) -> None:
@@ -162,7 +165,7 @@ class ExactCore:
         self._sort([self._engine.leaf(index) for index in range(self._engine.head, self._engine.tail)])
 
     def _sort(self, leaves: list[Partial]) -> None:
-        head, self._sorted = self._engine.head, Fiba(self._combine)
+        head, self._sorted = self._engine.head, self._make_sorted()
         self._sorted.load_times(head, [int(leaf[self._newest_slot]) for leaf in leaves], leaves)
         self._engine = self._sorted
 

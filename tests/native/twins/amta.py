@@ -29,6 +29,12 @@ class Amta(amta.Amta):
         self._raise(newest)
         self._rebuild()
 
+    def rest(self) -> Partial | None:
+        """The partial of all leaves but the oldest, None when there are none."""
+        if not self.stack:
+            return self.right
+        return self._before(self.stack[-1], self.right)
+
     def result(self) -> tuple[Partial | None, Partial | None]:
         """R0, and R1 without the newest leaf: they depend on how the window came to be."""
         return self.left, self.base

@@ -88,6 +88,9 @@ class Core(Bucketing):
         made = self._staged or self._pairs
         return made or make(engine, combine, self._kept)
 
+    def _make_sorted(self) -> Any:
+        return make("fiba", self._combine)
+
     # readings
 
     def _enters(self, values: Sequence[float], time: int) -> bool:

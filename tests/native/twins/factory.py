@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 from sluicegate.catalogue import FORMER
 from sluicegate.errors import ConfigurationError
-from sluicegate.reference.engines.engine import Combine, Engine
-from sluicegate.reference.engines.fiba import Fiba
+from sluicegate.reference.engines.engine import Combine
 from twins.amta import Amta
 from twins.daba_lite import DabaLite
+from twins.engine import Engine
+from twins.fiba import Fiba
 from twins.log_mta import LogMta
 from twins.recalc import Recalc
 from twins.two_stacks import TwoStacks

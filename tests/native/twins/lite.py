@@ -7,8 +7,9 @@ count window, the time for a time window, all where a callable judges the oldest
 from __future__ import annotations
 
 from sluicegate.errors import ConfigurationError
-from sluicegate.reference.engines.engine import Combine, Engine
+from sluicegate.reference.engines.engine import Combine
 from sluicegate.reference.program import Partial
+from twins.engine import Engine
 
 
 class Lite(Engine):

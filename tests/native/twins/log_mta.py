@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sluicegate.reference.engines.engine import Combine, Engine
+from sluicegate.reference.engines.engine import Combine
 from sluicegate.reference.program import Partial
+from twins.engine import Engine
 
 
 class LogMta(Engine):

@@ -19,9 +19,9 @@ from typing import NamedTuple
 from sluicegate.errors import InvariantError
 from sluicegate.histograms.widths import Term
 from sluicegate.monoids.layout import COUNT, O_FIRST
-from sluicegate.reference.engines.engine import Engine
 from sluicegate.reference.engines.fiba import priority
 from sluicegate.reference.program import Partial
+from twins.engine import Engine
 from twins.widths import Weights
 
 Behind = Sequence[float | None]

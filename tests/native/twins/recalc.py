@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from functools import reduce
 
-from sluicegate.reference.engines.engine import Engine
 from sluicegate.reference.program import Partial
+from twins.engine import Engine
 
 
 class Recalc(Engine):

@@ -19,8 +19,8 @@ from sluicegate.errors import InvariantError
 from sluicegate.histograms.max_like import Guard
 from sluicegate.histograms.widths import Term
 from sluicegate.monoids.layout import O_FIRST, T_FIRST, T_LAST
-from sluicegate.reference.engines.engine import Engine
 from sluicegate.reference.program import Partial
+from twins.engine import Engine
 from twins.pairs import LeafState, Merged, Pairs
 
 _HEAD = struct.Struct("<3q")

@@ -83,12 +83,6 @@ cdef class KvsAmta(Paged):
         self.lost = self.lost or self.faulted
         return 0
 
-    cdef void join(self, const Slot* reading) noexcept nogil:
-        """Fold a reading into the newest leaf, which has no parent yet."""
-        cdef Slot* newest = self.node(0, self.tail - 1)
-        combine(self.p, newest, newest, reading)
-        self.stale = True
-
     cdef void touched(self) noexcept nogil:
         self.stale = True
 

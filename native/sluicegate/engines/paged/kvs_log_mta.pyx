@@ -72,12 +72,6 @@ cdef class KvsLogMta(Paged):
                 self.fill(t, index)
         copy(self.p, self.node(0, self.tail), leaf)
 
-    cdef void join(self, const Slot* reading) noexcept nogil:
-        """Fold a reading into the newest leaf, then combine the pairs above it."""
-        cdef Slot* newest = self.node(0, self.tail - 1)
-        combine(self.p, newest, newest, reading)
-        self.touched()
-
     cdef void touched(self) noexcept nogil:
         if not self.faulted:
             set_lasts(self)
@@ -85,12 +79,8 @@ cdef class KvsLogMta(Paged):
 
     # Algorithm 2
 
-    cdef void pop(self) noexcept nogil:
-        """Evict the oldest leaf as a bulk of one. Where its successor's page cannot be had: faulted, and evicted."""
-        if self.head < self.tail:
-            self.drop_to(self.head + 1)
-
     cdef void pop_to(self, int64_t head) noexcept nogil:
+        """Evict a bulk. Where its successor's page cannot be had: faulted, and evicted."""
         if head > self.head:
             self.drop_to(head)
 

@@ -57,11 +57,6 @@ cdef class Daba(Lite):
             raise MemoryError(f"daba: no memory for 2 partials of {p.width} slots")
         return 0
 
-    cdef int push(self, const Slot* leaf) except -1 nogil:
-        """Push on the back list, then one step of the reversal."""
-        slide_by(self, any_op, leaf, self.head, NULL)
-        return 0
-
     cdef void pop(self) noexcept nogil:
         """Pop from the front list, then one step of the reversal."""
         if self.head < self.tail:

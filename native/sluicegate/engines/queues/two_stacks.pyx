@@ -51,11 +51,6 @@ cdef class TwoStacks(Lite):
             raise MemoryError(f"two_stacks: no memory for a partial of {p.width} slots")
         return 0
 
-    cdef int push(self, const Slot* leaf) except -1 nogil:
-        """Push on the back; into an empty window, on the front."""
-        slide_by(self, any_op, leaf, self.head, NULL)
-        return 0
-
     cdef void pop(self) noexcept nogil:
         """Pop from the front, and flip where it is empty."""
         if self.head < self.tail:

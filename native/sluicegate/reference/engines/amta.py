@@ -187,12 +187,6 @@ class Amta(Engine):
         """The partial of the whole window, None when it is empty."""
         return None if self.left is None else self._before(self.left, self.right)
 
-    def rest(self) -> Partial | None:
-        """The partial of all leaves but the oldest, None when there are none."""
-        if not self.stack:
-            return self.right
-        return self._before(self.stack[-1], self.right)
-
     def leaf(self, index: int) -> Partial:
         """A leaf of the window, head ≤ index < tail."""
         return self._node(0, index)

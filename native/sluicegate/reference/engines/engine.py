@@ -15,16 +15,15 @@ class Engine:
 
     def __init__(self, combine: Combine) -> None:
         self._combine = combine
-        self._leaves: dict[int, Partial] = {}
         self.head = self.tail = 0
 
     def push(self, leaf: Partial) -> None:
         """Append a leaf."""
-        self._append(leaf)
+        raise NotImplementedError
 
     def pop(self) -> None:
         """Evict the oldest leaf. Raises IndexError for an empty window."""
-        self._drop()
+        raise NotImplementedError
 
     def pop_to(self, head: int) -> None:
         """Default: nothing at once; the caller evicts one by one."""
@@ -38,45 +37,23 @@ class Engine:
         """The partial of all leaves, None when there are none."""
         raise NotImplementedError
 
-    def rest(self) -> Partial | None:
-        """The partial of all leaves but the oldest, None when there are none."""
-        raise NotImplementedError
-
     def leaf(self, index: int) -> Partial:
         """A leaf, head ≤ index < tail."""
-        return self._leaves[index]
-
-    def result(self) -> tuple[Partial | None, Partial | None]:
-        """What the answers depend on besides the leaves and their indices; nothing by default."""
-        return None, None
+        raise NotImplementedError
 
     def load(self, head: int, leaves: list[Partial], left: Partial | None, right: Partial | None) -> None:
         """Take over the leaves of a stored window, an empty engine's first index being `head`."""
-        self.head = self.tail = head
-        for leaf in leaves:
-            self.push(leaf)
+        raise NotImplementedError
 
     def verify(self) -> None:
         """Raise InvariantError where the structure contradicts itself."""
-
-    def _append(self, leaf: Partial) -> None:
-        self._leaves[self.tail] = leaf
-        self.tail += 1
-
-    def _drop(self) -> None:
-        if self.head == self.tail:
-            raise IndexError(f"{type(self).__name__}: the window is empty, there is nothing to evict")
-        del self._leaves[self.head]
-        self.head += 1
+        raise NotImplementedError
 
     def _before(self, a: Partial, b: Partial | None) -> Partial:
         return a if b is None else self._combine(a, b)
 
     def _after(self, a: Partial | None, b: Partial) -> Partial:
         return b if a is None else self._combine(a, b)
-
-    def _either(self, a: Partial | None, b: Partial | None) -> Partial | None:
-        return b if a is None else self._before(a, b)
 
     def _insist(self, holds: bool, what: str) -> None:
         if not holds:

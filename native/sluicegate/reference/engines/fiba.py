@@ -110,14 +110,6 @@ class Fiba(Engine):
         """The partial of all leaves, None when there are none."""
         return None if self._root is None else self._root.total
 
-    def rest(self) -> Partial | None:
-        """The partial of all leaves but the oldest, None when there are none."""
-        return None if self._root is None else self._rest(self._root)
-
-    def _rest(self, node: Node) -> Partial | None:
-        found = None if node.left is None else self._after(self._rest(node.left), node.leaf)
-        return self._either(found, None if node.right is None else node.right.total)
-
     def leaf(self, index: int) -> Partial:
         """The leaf at a place, head ≤ index < tail."""
         return self._at(index).leaf
