@@ -9,7 +9,7 @@ first of that has left, the second. The newest leaf, which readings join, lies a
 """
 
 cimport cython
-from libc.stdint cimport int64_t, uint16_t, uint64_t
+from libc.stdint cimport INT64_MAX, int64_t, uint16_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memmove, memset
 
@@ -67,7 +67,8 @@ cdef class AmtaBuckets(Engine):
     cdef bint packs
     cdef int64_t placed  # the leaf that is `newest`
     cdef int64_t looked_at  # the one that is `oldest`, -1: none
-    cdef Pool pool
+    cdef bint has_large
+    cdef Pool* pool  # of the levels' chunks; NULL: there is no level yet
     cdef Queue* level  # from KEPT_FROM on
     cdef int levels  # how many there is room for
     cdef int depth  # levels that hold a node
@@ -87,21 +88,18 @@ cdef class AmtaBuckets(Engine):
     def __dealloc__(self):
         cdef int i
         for i in range(self.levels):
-            clear(&self.pool, &self.level[i])
+            clear(self.pool, &self.level[i])
             free(self.level[i].chunk)
-        release(&self.pool)
+        if self.pool != NULL:
+            release(self.pool)
+        free(self.pool)
         free(self.level)
         free(self.own_made)
         let_all_go(&self.closed)
 
     cdef int setup(self, Program* p, int64_t limit) except -1:
         """Nothing is allocated before the first bucket."""
-        cdef int shift = 7
-        self.p, self.slide_by = p, slide_any
-        while shift > 2 and (p.width << shift) > LONGEST_CHUNK:
-            shift -= 1
-        shape_by(&self.pool, p.width, max(0, shift - 6), shift, limit == 0 or limit > LARGE_LIMIT)
-        self.pool.spare = 0
+        self.p, self.slide_by, self.has_large = p, slide_any, limit == 0 or limit > LARGE_LIMIT
         self.packs, self.placed, self.looked_at = may_pack(p), -1, -1
         if not self.packs:
             self.own_made = <Slot*> malloc((MADE + 2) * p.width * sizeof(Slot))
@@ -113,8 +111,7 @@ cdef class AmtaBuckets(Engine):
 
     cdef int push(self, const Slot* leaf) except -1 nogil:
         """Insert a leaf (Algorithm 3)."""
-        if self.pool.surplus:
-            give_back(&self.pool)
+        self.return_spare(1)
         make_room(self, self.tail + 1)
         if self.head < self.tail and keep_leaf(self, &self.closed, self.newest, self.placed) < 0:
             with gil:
@@ -123,11 +120,6 @@ cdef class AmtaBuckets(Engine):
         copy(self.p, self.newest, leaf)
         insert(self, any_op)
         return 0
-
-    cdef void join(self, const Slot* reading) noexcept nogil:
-        cdef Slot* newest = self.leaf(self.tail - 1)
-        combine(self.p, newest, newest, reading)
-        self.stale = True
 
     cdef void touched(self) noexcept nogil:
         self.stale = True
@@ -144,8 +136,8 @@ cdef class AmtaBuckets(Engine):
         return evict_prefix(self, any_op, leaves, context)
 
     cdef void return_spare(self, int64_t chunks) noexcept nogil:
-        while self.pool.surplus and chunks > 0:
-            give_back(&self.pool)
+        while self.levels and self.pool.surplus and chunks > 0:
+            give_back(self.pool)
             chunks -= 1
 
     # A2MTA II-D: level eviction
@@ -171,12 +163,11 @@ cdef class AmtaBuckets(Engine):
         self.closed, self.placed, self.looked_at = halved, end - 1, -1
         copy(self.p, self.newest, pair)
         if self.levels:  # the lowest that is kept is not kept any more
-            clear(&self.pool, self.level)
+            clear(self.pool, self.level)
             free(self.level[0].chunk)
             memmove(self.level, self.level + 1, (self.levels - 1) * sizeof(Queue))
             memset(self.level + self.levels - 1, 0, sizeof(Queue))
-        while self.pool.surplus:
-            give_back(&self.pool)
+        self.return_spare(INT64_MAX)
         self.head, self.tail = first, end - 1
         raise_placed(self, any_op)
         self.tail = end
@@ -203,8 +194,10 @@ cdef class AmtaBuckets(Engine):
         cdef int i
         for i in range(self.levels):
             rings += ring_bytes(&self.level[i]) + <int64_t> sizeof(Queue)
+        if self.levels:
+            rings += held(self.pool) + <int64_t> sizeof(Pool)
         partials += 0 if self.packs else MADE + 2
-        return partials * self.p.width * <int64_t> sizeof(Slot) + held(&self.pool) + rings
+        return partials * self.p.width * <int64_t> sizeof(Slot) + rings
 
     cdef const Slot* result(self, int side) noexcept nogil:
         return result_of(self, any_op, side)
@@ -212,7 +205,7 @@ cdef class AmtaBuckets(Engine):
     cdef int begin(self, int64_t head) except -1:
         cdef int i
         for i in range(self.levels):
-            clear(&self.pool, &self.level[i])
+            clear(self.pool, &self.level[i])
         let_all_go(&self.closed)
         self.placed = self.looked_at = -1
         self.depth = self.stacked = 0
@@ -289,13 +282,13 @@ cdef inline bint leave(AmtaBuckets self, int64_t head, bint one) noexcept nogil:
     """What lies wholly before the head is given back."""
     cdef int i
     self.head = head
-    if one and head & (BLOCK - 1) and head < self.tail:  # nothing ends there
+    if one and head & 1 and head < self.tail:  # two leaves are given back at once
         return True
     if head == self.tail:  # the next leaf need not be the one behind those that there were
         let_all_go(&self.closed)
     let_go(self, &self.closed, head)
     for i in range(self.levels if not one or not head & ((1 << KEPT_FROM) - 1) else 0):
-        drop(&self.pool, &self.level[i], head >> (i + KEPT_FROM))
+        drop(self.pool, &self.level[i], head >> (i + KEPT_FROM))
     return True
 
 
@@ -313,41 +306,60 @@ cdef int make_room(AmtaBuckets self, int64_t tail) except -1 nogil:
     """Reserve what the leaves up to `tail` and the nodes above them need."""
     cdef int level = 0
     cdef int64_t index, last
-    cdef bint found = True
+    cdef bint found = has_stack(self, most_stacked(tail - self.head))
     while found:
         index, last = max(end_of(self.tail, level), self.head >> level), end_of(tail, level) - 1
         if index > last:
             return 0
-        found = level < self.room or widen(self, level)
-        if found and level >= KEPT_FROM and not has_room(&self.pool, queue_of(self, level), last):
+        found = level < KEPT_FROM + self.levels or widen(self, level)
+        if found and level >= KEPT_FROM and not has_room(self.pool, queue_of(self, level), last):
             found = (
-                reserve(&self.pool, queue_of(self, level), index) == 0
-                and reserve(&self.pool, queue_of(self, level), last) == 0
+                reserve(self.pool, queue_of(self, level), index) == 0
+                and reserve(self.pool, queue_of(self, level), last) == 0
             )
         level += 1
     with gil:
         raise MemoryError(f"amta: no memory for the buckets up to {tail} at level {level - 1}")
 
 
-cdef inline bint widen(AmtaBuckets self, int level) noexcept nogil:
-    """Room for this level, and on the stack for what it may leave there; False: no memory."""
-    cdef int levels = level - KEPT_FROM + 1, room = level + 1, w = self.p.width
-    cdef Queue* queues
+cdef inline int most_stacked(int64_t leaves) noexcept nogil:
+    """What is stacked are whole nodes of different levels, and as many leaves as the largest has lie behind them."""
+    return bits((leaves + 1) // 3)
+
+
+cdef inline bint has_stack(AmtaBuckets self, int room) noexcept nogil:
+    """Room for so many partials on the stack, and for those before it; False: no memory."""
+    cdef int w = self.p.width
     cdef Slot* partials
-    if levels > self.levels:
-        queues = <Queue*> realloc(self.level, levels * sizeof(Queue))
-        if queues == NULL:
+    if self.spare != NULL and room <= self.room:
+        return True
+    partials = <Slot*> realloc(self.spare, (BESIDE_STACK + room) * w * sizeof(Slot))
+    if partials == NULL:
+        return False
+    self.spare, self.room = partials, room
+    self.right, self.left, self.base_of_right = partials + w, partials + 2 * w, partials + 3 * w
+    self.newest, self.oldest = partials + 4 * w, partials + 5 * w
+    self.stack = partials + BESIDE_STACK * w
+    return True
+
+
+cdef inline bint widen(AmtaBuckets self, int level) noexcept nogil:
+    """A queue for this level, which is kept; False: no memory."""
+    cdef int levels = level - KEPT_FROM + 1, shift = 7
+    cdef Queue* queues
+    if self.pool == NULL:
+        self.pool = <Pool*> malloc(sizeof(Pool))
+        if self.pool == NULL:
             return False
-        memset(queues + self.levels, 0, (levels - self.levels) * sizeof(Queue))
-        self.level, self.levels = queues, levels
-    if room > self.room:
-        partials = <Slot*> realloc(self.spare, (BESIDE_STACK + room) * w * sizeof(Slot))
-        if partials == NULL:
-            return False
-        self.spare, self.room = partials, room
-        self.right, self.left, self.base_of_right = partials + w, partials + 2 * w, partials + 3 * w
-        self.newest, self.oldest = partials + 4 * w, partials + 5 * w
-        self.stack = partials + BESIDE_STACK * w
+        while shift > 2 and (self.p.width << shift) > LONGEST_CHUNK:
+            shift -= 1
+        shape_by(self.pool, self.p.width, max(0, shift - 6), shift, self.has_large)
+        self.pool.spare = 0
+    queues = <Queue*> realloc(self.level, levels * sizeof(Queue))
+    if queues == NULL:
+        return False
+    memset(queues + self.levels, 0, (levels - self.levels) * sizeof(Queue))
+    self.level, self.levels = queues, levels
     return True
 
 

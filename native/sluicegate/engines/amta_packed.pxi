@@ -107,7 +107,7 @@ cdef inline void leaf_through(const Program* p, Place* place, uint64_t* leaf, bi
     through(place, leaf + H_COUNT, 0, False, packs)
     through(place, leaf + H_O_FIRST, 0, False, packs)
     through(place, leaf + H_T_FIRST, leaf[H_O_FIRST], False, packs)  # the same where no times are given
-    through(place, leaf + H_T_LAST, leaf[H_T_FIRST], False, packs)
+    through(place, leaf + H_T_LAST, leaf[H_T_FIRST] + leaf[H_COUNT] - 1, False, packs)  # the same there, too
     through(place, leaf + H_ORDERED, 1, False, packs)
     for k in range(p.steps):
         op, s = p.step[k].op, leaf + p.step[k].slot
@@ -197,7 +197,7 @@ cdef inline bint widen_closed(Closed* closed) noexcept nogil:
 
 
 cdef inline void let_go(AmtaBuckets self, Closed* closed, int64_t head) noexcept nogil:
-    """Give back blocks that lie wholly before the head."""
+    """Give back blocks that lie wholly before the head, and what does of the first that stays."""
     cdef int k, gone = <int> max(0, min(head // BLOCK - closed.first, <int64_t> closed.blocks))
     for k in range(gone):
         closed.bytes -= sizeof(Rows) + (
@@ -208,6 +208,23 @@ cdef inline void let_go(AmtaBuckets self, Closed* closed, int64_t head) noexcept
         closed.first += gone
         closed.blocks -= gone
         memmove(closed.block, closed.block + gone, closed.blocks * sizeof(void*))
+    if self.packs and closed.blocks and head & (BLOCK - 1) and head // BLOCK == closed.first:
+        let_first_go(closed, <int> (head & (BLOCK - 1)))
+
+
+cdef inline void let_first_go(Closed* closed, int n) noexcept nogil:
+    """The first n leaves of the oldest block: what is left of it moves to its front."""
+    cdef Rows* rows = closed.block[0]
+    cdef uint16_t gone = rows.end[n - 1], size = 0
+    cdef int i
+    for i in range(BLOCK):
+        rows.end[i] -= min(gone, rows.end[i])  # one that is not there yet ends at 0
+        size = max(size, rows.end[i])
+    memmove(rows + 1, <uint8_t*> (rows + 1) + gone, size)
+    closed.bytes -= gone
+    rows = <Rows*> realloc(rows, sizeof(Rows) + size)
+    if rows != NULL:
+        closed.block[0] = rows
 
 
 cdef inline void let_all_go(Closed* closed) noexcept nogil:

@@ -17,6 +17,7 @@ from sluicegate import core as engines
 HEAP = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <malloc.h>
 #include <stddef.h>
 #include <string.h>
 int refuse = 0, refused = 0;
@@ -29,7 +30,10 @@ static int refuses(void *caller, const char *also) {
     return --refuse == 0 && ++refused;
 }
 void *malloc(size_t n) { return refuses(__builtin_return_address(0), "memory/chunks.") ? NULL : __libc_malloc(n); }
-void *realloc(void *p, size_t n) { return refuses(__builtin_return_address(0), "") ? NULL : __libc_realloc(p, n); }
+void *realloc(void *p, size_t n) {
+    if (p && n <= malloc_usable_size(p)) return __libc_realloc(p, n); /* it stays where it is: nothing is asked for */
+    return refuses(__builtin_return_address(0), "") ? NULL : __libc_realloc(p, n);
+}
 void *calloc(size_t n, size_t size) {
     return refuses(__builtin_return_address(0), "memory/chunks.") ? NULL : __libc_calloc(n, size);
 }
