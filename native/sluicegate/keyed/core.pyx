@@ -115,10 +115,10 @@ cdef class KeyedCore(PartitionRows):
         raise InputError(f"{place}: {key!r:.80}, expected an int of 64 bits or a str; nothing was inserted")
 
     def _tell(self):
-        """The first error that the caller's function raised, now that all readings are in."""
+        """The first error of the caller's functions, now that all readings are in."""
         failed, self.failed = self.failed, None
         if failed is not None:
-            raise PolicyError(f"on_leave: raised {failed!r}; all readings are in, the partition has left") from failed
+            raise PolicyError(f"{failed[0]}; all readings are in, the partition has left") from failed[1]
 
     cdef int _enter_new(self, object key, int64_t time, double value) except -1:
         """A reading of a key that has no partition: room is made for it first."""
@@ -178,7 +178,10 @@ cdef class KeyedCore(PartitionRows):
         return 0
 
     cdef list _chosen(self):
-        """The slots that the caller's function chooses; it is given all partitions in the order of their making."""
+        """The slots that the caller's function chooses; it is given all partitions in the order of their making.
+
+        Where it fails the least recently updated one leaves, and what it raised is told when all readings are in.
+        """
         cdef uint32_t i
         cdef dict slots = {}
         cdef list held = []
@@ -189,10 +192,18 @@ cdef class KeyedCore(PartitionRows):
                 key = self.key_of(slot)
                 slots[key] = i
                 held.append(Held(key, slot.number, slot.newest, slot.updated, slot.updates, slot.held))
-        chosen = dict.fromkeys(self.select(sorted(held, key=by_number)))
-        if not chosen or any(key not in slots for key in chosen):
-            raise PolicyError(f"partitions.select: chose {list(chosen)!r}, expected keys of partitions, one at least")
-        return [slots[key] for key in chosen]
+        try:
+            chosen = dict.fromkeys(self.select(sorted(held, key=by_number)))
+            if chosen and all(key in slots for key in chosen):
+                return [slots[key] for key in chosen]
+            self._fail(f"partitions.select: chose {list(chosen)!r}, expected keys of partitions, one at least", None)
+        except Exception as error:
+            self._fail(f"partitions.select: raised {error!r}", error)
+        return [self.first]
+
+    def _fail(self, what, error):
+        """The first of what went wrong in the caller's functions is told."""
+        self.failed = self.failed or (what, error)
 
     cdef int _leave(self, uint32_t i, int why) except -1:
         """A partition leaves: the caller's function sees it first. What it raises is told when all readings are in."""
@@ -203,7 +214,7 @@ cdef class KeyedCore(PartitionRows):
             try:
                 self.leave(Left(self.key_of(slot), ("count", "readings", "age", "memory")[why], self._rows(slot)))
             except Exception as error:
-                self.failed = self.failed or error
+                self._fail(f"on_leave: raised {error!r}", error)
         self.left[why] += 1
         return self._forget(i)
 

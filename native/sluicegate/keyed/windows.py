@@ -10,6 +10,7 @@ from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar
 from zlib import crc32
 
 from sluicegate import policies
+from sluicegate.checks import is_whole
 from sluicegate.errors import (
     BusyError,
     ConfigurationError,
@@ -31,6 +32,7 @@ from sluicegate.windowing.spec import WindowSpec
 Key = int | str
 MOST_BUCKETS: Final = 1 << 16
 LEAST_MEMORY: Final = 1 << 16
+MOST_MEMORY: Final = 1 << 53
 _MAGIC: Final = b"SGKEYED"
 _VERSION: Final = 1
 _REASONS: Final = ("count", "readings", "age", "memory")
@@ -136,7 +138,7 @@ class KeyedWindows:
         """Readings in order of arrival: keys int64 or a list of int and str, values float64, times int64 µs; all (n,).
 
         Without `times` only by count, without age and with a clock a key. Raises InputError, naming the index, before
-        anything has changed; PolicyError where `on_leave` raised, when all readings are in.
+        anything has changed; PolicyError where `on_leave` or `select` raised, when all readings are in.
         """
         view, count, _ = flat_values(values, 1)
         if times is None and self._timed:
@@ -247,7 +249,7 @@ class KeyedWindows:
 
     def _identity(self) -> list[Any]:
         """What a partition's rows mean; limits may be others after a restart."""
-        return [*self._definition[:4], list(self._kinds.values())]
+        return [*self._definition[:4], list(self._kinds.values()), self._definition.shared]
 
     @_alone
     def restore(self, snapshot: bytes, *changes: bytes) -> None:
@@ -260,8 +262,9 @@ class KeyedWindows:
         for i, saved in enumerate((snapshot, *changes)):
             place = f"changes[{i - 1}]" if i else "snapshot"
             head, payload, checksum = _opened(place, saved)
-            if head["window"] != json.loads(json.dumps(self._identity())) or head["order"] != sys.byteorder:
-                raise ForeignSnapshotError(f"{place}: of {head['window']}, this window is {self._identity()}")
+            mine = json.loads(json.dumps(self._identity()))
+            if head["window"] not in (mine, mine[:-1]) or head["order"] != sys.byteorder:  # older ones without clock
+                raise ForeignSnapshotError(f"{place}: of {head['window']}, this window is {mine}")
             if head["base"] != base:
                 raise SnapshotError(f"{place}: does not follow the one before; give a snapshot and all changes since")
             try:
@@ -321,8 +324,8 @@ def _definition(
         raise ConfigurationError(f"partitions: {partitions!r}, expected sg.PartitionEviction(count=…)")
     if clock not in ("key", "shared"):
         raise ConfigurationError(f"clock: {clock!r}, expected 'key' or 'shared'")
-    if memory is not None and (type(memory) is not int or memory < LEAST_MEMORY):
-        raise ConfigurationError(f"memory: {memory!r}, expected bytes, {LEAST_MEMORY} or more")
+    if memory is not None and not is_whole(memory, LEAST_MEMORY, MOST_MEMORY):
+        raise ConfigurationError(f"memory: {memory!r}, expected bytes, {LEAST_MEMORY} to 2^53")
     limits = partitions or PartitionEviction(count=policies.MAX_COUNT)
     if limits.select == "user":
         raise ConfigurationError("partitions.select: 'user', but there is no handler; give a callable")

@@ -116,6 +116,28 @@ def test_a_select_of_your_own() -> None:
         ).insert_many([1, 2], [1.0, 2.0])
 
 
+@pytest.mark.parametrize("keys", [[3, 1, 2, 1, 4], list("cabad")], ids=["numbers", "texts"])
+@pytest.mark.parametrize("limit", [{"count": 2}, {"readings": 3}], ids=str)
+def test_a_select_that_raises_loses_no_reading(keys: list[Any], limit: dict[str, int]) -> None:
+    """All readings of the batch are in; who was not chosen for leaves as the least recently updated one."""
+
+    def select(held: Any) -> list[Any]:
+        raise RuntimeError("no idea")
+
+    failing, plain = (
+        sg.KeyedWindows(sg.sum(), policy=sg.policies.count(9), partitions=sg.PartitionEviction(**limit, select=each))
+        for each in (select, "lru")
+    )
+    values = [1.0, 2.0, 4.0, 8.0, 16.0]
+    with pytest.raises(sg.errors.PolicyError, match=r"select: raised RuntimeError.*all readings are in") as caught:
+        failing.insert_many(keys, values)
+    assert isinstance(caught.value.__cause__, RuntimeError)
+    plain.insert_many(keys, values)
+    assert (failing.accepted, failing.left) == (5, plain.left)
+    assert list(failing.query_all()) == list(plain.query_all())
+    failing.verify()
+
+
 def test_an_on_leave_that_raises_or_asks_back(core: str) -> None:
     """All readings are in, the partitions have left; the window refuses to be used meanwhile."""
     asked: list[Any] = []

@@ -90,13 +90,14 @@ def test_a_chain_that_is_not_whole_is_refused(core: str) -> None:
 
 
 def test_of_another_definition_is_refused(core: str) -> None:
-    """Another length, policy, aggregate or number of buckets; limits and callbacks may be others."""
+    """Another length, policy, aggregate, number of buckets or clock; limits and callbacks may be others."""
     saved = sg.KeyedWindows(sg.sum(), policy=sg.policies.count(20)).snapshot()
     for told in (
         {"aggregates": sg.sum(), "policy": sg.policies.count(21)},
         {"aggregates": sg.sum(), "policy": sg.policies.time(20)},
         {"aggregates": sg.max(), "policy": sg.policies.count(20)},
         {"aggregates": sg.sum(), "policy": sg.policies.count(20), "buckets": 5},
+        {"aggregates": sg.sum(), "policy": sg.policies.count(20), "clock": "shared"},
     ):
         with pytest.raises(sg.errors.ForeignSnapshotError, match="snapshot: of"):
             sg.KeyedWindows(**told).restore(saved)  # type: ignore[arg-type]

@@ -277,6 +277,7 @@ def test_bad_readings_are_refused_by_place(core: str, keys: Any, values: Any, ti
         ({"partitions": 5}, "partitions: 5"),
         ({"clock": "wall"}, "clock: 'wall'"),
         ({"memory": 100}, "memory: 100"),
+        ({"memory": 2**70}, "memory: 1180591620717411303424, expected bytes, 65536 to"),
         ({"partitions": sg.PartitionEviction(count=1, select="user")}, "partitions.select: 'user'"),
         ({"partitions": sg.PartitionEviction(readings=9), "clock": "shared"}, "partitions.readings: not with a shared"),
     ],

@@ -51,7 +51,7 @@ class KeyedCore:
         self.told, self.leave = definition, leave
         self.clock, self.accepted, self.late, self.made = NEVER, 0, 0, 0
         self.left, self.removed = [0, 0, 0, 0], list[int | str]()
-        self.failed: Exception | None = None
+        self.failed: tuple[str, Exception | None] | None = None
         self.by_key: OrderedDict[int | str, Held] = OrderedDict()  # the least recently updated first
         self.by_number: dict[int, Held] = {}
 
@@ -91,7 +91,7 @@ class KeyedCore:
     def _tell(self) -> None:
         failed, self.failed = self.failed, None
         if failed is not None:
-            raise PolicyError(f"on_leave: raised {failed!r}; all readings are in, the partition has left") from failed
+            raise PolicyError(f"{failed[0]}; all readings are in, the partition has left") from failed[1]
 
     def _enter(self, key: int | str, time: int, value: float) -> None:
         told, partition = self.told, self.by_key.get(key)
@@ -168,13 +168,20 @@ class KeyedCore:
     def _selected(self) -> Iterable[Held]:
         select = self.told.select
         if callable(select):
-            chosen = list(dict.fromkeys(select(self.by_number.values())))
-            if not chosen or any(key not in self.by_key for key in chosen):
-                raise PolicyError(f"partitions.select: chose {chosen!r}, expected keys of partitions, one at least")
-            return [self.by_key[key] for key in chosen]
+            try:
+                chosen = list(dict.fromkeys(select(self.by_number.values())))
+                if chosen and all(key in self.by_key for key in chosen):
+                    return [self.by_key[key] for key in chosen]
+                self._fail(f"partitions.select: chose {chosen!r}, expected keys of partitions, one at least", None)
+            except Exception as error:
+                self._fail(f"partitions.select: raised {error!r}", error)
+            select = "lru"
         if select == "lfu":
             return [min(self.by_number.values(), key=lambda each: (each.updates, each.number))]
         return [next(iter((self.by_key if select == "lru" else self.by_number).values()))]
+
+    def _fail(self, what: str, error: Exception | None) -> None:
+        self.failed = self.failed or (what, error)
 
     def _leave(self, partition: Held, why: int) -> None:
         self._evict_now(partition)
@@ -182,7 +189,7 @@ class KeyedCore:
             try:
                 self.leave(Left(partition.key, _REASONS[why], list(partition.rows)))
             except Exception as error:
-                self.failed = self.failed or error
+                self._fail(f"on_leave: raised {error!r}", error)
         self.left[why] += 1
         self._forget(partition)
 
