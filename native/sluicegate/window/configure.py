@@ -79,7 +79,7 @@ class Window(Durability):
         center: Centers | None,
         store: Store | None = None,
     ) -> None:
-        if engine not in ENGINES and engine not in catalogue.FORMER:
+        if not isinstance(engine, str) or engine not in (*ENGINES, *catalogue.FORMER):
             raise ConfigurationError(f"engine: {engine!r}, expected one of {', '.join(ENGINES)}")
         self._policy: Policy = as_policy(policy)
         plain = self._lay_out(aggregates, bool(histograms), 0)

@@ -160,6 +160,7 @@ class Durability(Ingest):
             self._core.load(saved, leaves)
         except ValueError as error:
             raise SnapshotError(f"window state: {error}; use an older one or start the window anew") from error
+        snapshot.refuse_nan(self._layout, leaves)
         try:
             self._core.verify()
         except InvariantError as error:

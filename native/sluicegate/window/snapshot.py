@@ -14,10 +14,12 @@ import sys
 import zlib
 from array import array
 from collections.abc import Sequence
+from math import isnan
 
 from sluicegate.core import KEPT_LEVELS, NEVER, Saved
 from sluicegate.errors import ForeignSnapshotError, NewerSnapshotError, SnapshotError
 from sluicegate.histograms.constrained import LEAST
+from sluicegate.monoids.layout import WIDE, Layout, Op
 
 #: All earlier ones are read. 1: R1 whole, no histograms; 2: no limit of buckets now, nothing that held a window; 3: no
 #: buckets of late readings.
@@ -153,6 +155,21 @@ def _sized(payload: memoryview, at: int, what: str) -> tuple[bytes, int]:
     if len(payload) < end:
         raise SnapshotError(f"window state: {len(payload)} bytes, the {what} end at {end}")
     return bytes(payload[at + _LENGTH.size : end]), end
+
+
+def refuse_nan(layout: Layout, leaves: Sequence[bytes]) -> None:
+    """Raise SnapshotError for a NaN that no operation leaves."""
+    single = not layout.bucketed  # else products may have overflown
+    own = [each for each in layout.components if each.op < WIDE or (single and each.op != Op.COMPILED)]
+    slots = [each.slot + k for each in own for k, code in enumerate(each.format) if code == "d"]
+    for first in range(0, len(leaves), 4096):  # so many lie twice in memory
+        floats = array("d", b"".join(leaves[first : first + 4096]))
+        for slot in slots:
+            if any(map(isnan, floats[slot :: layout.width])):
+                raise SnapshotError(
+                    f"window state: NaN in slot {slot} of a leaf, the {first}th or one after it; use an older one or "
+                    "start the window anew"
+                )
 
 
 def portable(slots: bytes) -> bytes:

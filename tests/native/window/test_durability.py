@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import random
+import struct
 import zlib
 from array import array
 from typing import Any
@@ -295,6 +297,30 @@ def test_more_readings_than_leaves_are_refused(engine: str) -> None:
     saved[-4:] = zlib.crc32(saved[:-4]).to_bytes(4, "little")
     with pytest.raises(sg.errors.SnapshotError, match="60 leaves of 2108 readings"):
         sg.Window.restore(bytes(saved), sg.sum(), **given)
+
+
+@both
+@pytest.mark.parametrize("aggregate", [sg.std(), sg.slope(), sg.max(), sg.geometric_mean(), sg.time_weighted_mean()])
+@pytest.mark.parametrize("histograms", [[], [sg.Constrained(8)]], ids=["readings", "buckets"])
+def test_no_interval_is_told_of_a_leaf_that_is_no_number(aggregate: Any, histograms: list[Any]) -> None:
+    """NaN in any slot of a closed leaf: refused when it is loaded, or answered as if it were not there."""
+    given: dict[str, Any] = {"policy": sg.policies.count(50), "histograms": histograms}
+    window = sg.Window(aggregate, **given)
+    window.insert_many([7.25 + i for i in range(40)])
+    (level, _, _, closed, _, _), state, refused = window.changes(), window.state(), 0
+    for slot in range(len(closed[3][1]) // 8):
+        rows = [(level, index, bytearray(leaf)) for index, leaf in closed]
+        rows[3][2][8 * slot : 8 * slot + 8] = struct.pack("<d", math.nan)
+        try:
+            again = sg.Window.rebuild(
+                aggregate, state=state, leaves=[(*each[:2], bytes(each[2])) for each in rows], **given
+            )
+        except sg.errors.SnapshotError as error:
+            refused += "NaN in slot" in str(error) and "use an older one or start the window anew" in str(error)
+            continue
+        (told,) = again.query(bounds=True).values()
+        assert told.low <= told.value <= told.high
+    assert refused
 
 
 @both

@@ -35,6 +35,7 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: sg.Window(sg.mean(), policy=HELD, store="x.db"), "store: 'x.db' has no plan; expected a store, as",
     ),
     "a path to open": (lambda: sg.Window.open("x.db"), "store: 'x.db' has no plan; expected a store, as"),
+    "a list of engines": (lambda: sg.Window(sg.mean(), policy=HELD, engine=[]), r"engine: \[\], expected one of rec"),
     "no edges": (lambda: sg.histogram(None), "histogram: edges None, expected increasing"),
     "policies in a list": (
         lambda: sg.Windows(sg.mean(), policies=[HELD], histograms=BUCKETS), "windows: policies .*expected names",
