@@ -11,13 +11,17 @@ UNITS = {
 
 
 def micros(length: object) -> int | None:
-    """The µs of an int, or of a text such as "24h", "1.5h", "15min", "90s", "500ms", "10us"; None for anything else."""
+    """The µs of an int, or of a text such as "24h", "1.5h", "15min", "90s", "500ms", "10us"; None for anything else.
+
+    A text of less than a µs, which is not 0 either, is none of them.
+    """
     if not isinstance(length, str):
         return length if isinstance(length, int) and not isinstance(length, bool) else None
     match = re.fullmatch(r"\s*(\d{1,19})(\.\d{1,9})?\s*([a-z]+)\s*", length)
     if match is None or match[3] not in UNITS:
         return None
-    return int(match[1]) * UNITS[match[3]] + round(float(match[2] or 0) * UNITS[match[3]])
+    found = int(match[1]) * UNITS[match[3]] + round(float(match[2] or 0) * UNITS[match[3]])
+    return None if found == 0 and float(match[2] or 0) else found
 
 
 def written(length: int) -> str:

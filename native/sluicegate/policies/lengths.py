@@ -28,9 +28,10 @@ class _Oldest:
 class Count(_Oldest):
     """Keep the newest `limit` readings.
 
-    `hop`: evict only when so many can leave at once (a hopping window holds limit … limit + hop − 1 readings). `up_to`:
-    "max" or "min", for a window whose only aggregates are maxima (minima): evict up to the current one; the answer is
-    the whole window's. Raises ConfigurationError unless 1 ≤ limit ≤ 2^53 and 1 ≤ hop ≤ 2^53.
+    `hop`: readings leave at each multiple of it, so many at once (the first time what is over `limit` then), so that
+    the window holds limit … limit + hop − 1. `up_to`: "max" or "min", for a window whose only aggregates are maxima
+    (minima): evict up to the current one; the answer is the whole window's. Raises ConfigurationError unless
+    1 ≤ limit ≤ 2^53 and 1 ≤ hop ≤ 2^53.
     """
 
     limit: int

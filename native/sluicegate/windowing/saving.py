@@ -77,14 +77,15 @@ def opened(saved: bytes, magic: bytes) -> dict[str, Any]:
 
 def _partition(each: Partition) -> dict[str, Any]:
     told = {name: getattr(each, name) for name in _OF_PARTITION}
-    kept = {"key": key_table(each.key), "number": each.number, "held": list(each.held)}
+    held = [(mark, as_kept(f"partition {each.key!r}", reading)) for mark, reading in each.held]
+    kept = {"key": key_table(each.key), "number": each.number, "held": held}
     return told | kept | {"panes": [_pane(pane) for pane in each.panes], "summarizer": _state(each.summarizer)}
 
 
 def _pane(pane: Pane) -> dict[str, Any]:
     told = {name: getattr(pane, name) for name in _OF_PANE}
     return told | {
-        "entries": pane.entries,
+        "entries": [(time, ordinal, as_kept(f"time {time}", reading)) for time, ordinal, reading in pane.entries],
         "given": pane.given,
         "replaces": pane.replaces,
         "summarizer": _state(pane.summarizer),
@@ -132,7 +133,25 @@ def _pane_of(partition: Partition, index: int | None) -> Pane | None:
 
 def key_table(key: Hashable) -> Any:
     """A key as JSON has it: a tuple as a list."""
-    return [key_table(each) for each in key] if isinstance(key, tuple) else key
+    return [key_table(each) for each in key] if isinstance(key, tuple) else as_kept("key", key)
+
+
+def as_kept(place: str, value: Any) -> Any:
+    """A reading or a part of one, which JSON gives back as it is. Raises ConfigurationError that names the place."""
+    if isinstance(value, dict):
+        for name, each in value.items():
+            if not isinstance(name, str):
+                raise ConfigurationError(f"snapshot: {place}: {name!r} in {value!r:.80} would come back as a text")
+            as_kept(f"{place}: {name!r}", each)
+    elif isinstance(value, list):
+        for each in value:
+            as_kept(place, each)
+    elif not isinstance(value, str | int | float | None):
+        raise ConfigurationError(
+            f"snapshot: {place}: {value!r:.80} would not come back as it is; readings have to be what JSON has: "
+            "numbers, texts, lists and tables by text"
+        )
+    return value
 
 
 def key_of(told: Any) -> Hashable:

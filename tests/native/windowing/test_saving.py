@@ -212,6 +212,31 @@ def test_what_cannot_be_saved_or_taken_up_is_refused() -> None:
     assert window.readings() == [1.5]
 
 
+CHANGED: list[tuple[Any, str]] = [
+    ((1, 2), r"\(1, 2\) would not come back"),
+    ({"x": 1, "at": [1, (2, 3)]}, r"'at': \(2, 3\) would not come back"),
+    ({"x": 1, "of": {7: "a"}}, r"'of': 7 in .* would come back as a text"),
+]
+
+
+@pytest.mark.parametrize(("reading", "place"), CHANGED, ids=["tuple", "inside", "key"])
+def test_what_would_come_back_as_something_else_is_refused(reading: Any, place: str) -> None:
+    """JSON makes a tuple a list and a number that is a key a text: the place is named, and nothing is lost."""
+    by_time = sg.WindowOperator(sg.WindowSpec(kind="tumbling", evict=sg.policies.time(10), lateness=0))
+    by_count = sg.WindowOperator(sg.WindowSpec(kind="tumbling", evict=count))
+    by_time.insert(reading, 5)
+    by_count.insert(reading)
+    for window, where in ((by_time, "time 5"), (by_count, "partition None")):
+        with pytest.raises(ConfigurationError, match=f"^snapshot: {where}: .*{place}|^snapshot: {where}: {place}"):
+            window.snapshot()
+        assert window.readings() == [reading]
+    keyed = sg.WindowOperator(sg.WindowSpec(kind="tumbling", evict=count, key=("a", "b")))
+    keyed.insert({"a": "x", "b": 1})
+    again = sg.WindowOperator(keyed.spec)
+    again.restore(keyed.snapshot())
+    assert again.readings(("x", 1)) == [{"a": "x", "b": 1}], "a key may be a tuple"
+
+
 def test_the_future_is_refused_and_nothing_changes() -> None:
     """A time beyond the clock by more than `future` would make all windows final."""
     clock = [100]

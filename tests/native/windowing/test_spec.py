@@ -82,6 +82,7 @@ FORBIDDEN: list[tuple[dict[str, Any], str]] = [
     ({"kind": "tumbling", "evict": count, "aligned": "clock"}, "aligned: only .*, not tumbling ones by count"),
     ({"kind": "tumbling", "evict": time, "lateness": "soon"}, "lateness: 'soon', expected a length"),
     ({"kind": "tumbling", "evict": time, "lateness": -1}, "lateness: -1, expected a length"),
+    ({"kind": "tumbling", "evict": time, "lateness": "0.1us"}, "lateness: '0.1us', expected a length"),
     ({"kind": "tumbling", "evict": time, "partial": False}, "partial: a tumbling window is not processed before"),
     ({"kind": "session", "evict": time, "partial": False}, "partial: a session window"),
     ({"kind": "sliding", "evict": time, "trigger": by_count, "partial": 1}, "partial: 1, expected True or False"),

@@ -16,7 +16,7 @@ from sluicegate.windowing.events import Clock, WindowHandler
 from sluicegate.windowing.operator import WindowOperator, wall_clock
 from sluicegate.windowing.partitions import Partition
 from sluicegate.windowing.reading import check_key, key_reader
-from sluicegate.windowing.saving import key_of, key_table, opened, sealed
+from sluicegate.windowing.saving import as_kept, key_of, key_table, opened, sealed
 from sluicegate.windowing.spec import WindowSpec
 from sluicegate.windowing.triggers import CountTrigger
 
@@ -67,7 +67,7 @@ class _Side(WindowHandler):
         """Its window, and the entries by partition, of what JSON has."""
         window = None if self.window is None else b64encode(self.window.snapshot()).decode()
         waiting = (
-            (key_table(key), [(each.reading, each.ordinal, each.matched) for each in entries])
+            (key_table(key), [(as_kept("join", each.reading), each.ordinal, each.matched) for each in entries])
             for key, entries in self.entries.items()
         )
         return {"window": window, "arrived": self.arrived, "entries": list(waiting)}
