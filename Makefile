@@ -42,20 +42,24 @@ demo: $(VENV)/native.stamp ## the whole path on this machine: three agents, an o
 	@MAKE='$(MAKE)' VENV=$(VENV) OUT=$(OUT) TARGET=$(TARGET) deploy/make/demo.sh
 
 # --- checks -----------------------------------------------------------------------------------------------------
-# Side by side: the compiler beside the downloads, then a run for each folder and lint, three at a time, since
-# the agent's wait more than they work; what takes longest begins first. What one printed comes when it has ended; where one fails the others go on.
-LONGEST := cloud native agent couchbase faults system house
+# Side by side: the compiler beside the downloads, then a run for each folder and lint, four at a time, since the
+# agent's wait more than they work: those are two runs, of the folders in BESIDE and of all others. What takes longest
+# begins first. What one printed comes when it has ended; where one fails the others go on.
+LONGEST := cloud native agent beside couchbase faults system house
 SUITES := $(LONGEST) $(filter-out $(LONGEST),$(sort $(patsubst tests/%/,%,$(dir $(wildcard tests/*/test_*.py)))))
-EACH_RUN := $(wordlist 1,3,$(SUITES:%=test-%)) lint $(wordlist 4,99,$(SUITES:%=test-%))
+BESIDE := tests/agent/identity tests/agent/plant tests/agent/state
+PARTS_agent := tests/agent $(BESIDE:%=--ignore=%)
+PARTS_beside := $(BESIDE)
+EACH_RUN := $(wordlist 1,4,$(SUITES:%=test-%)) lint $(wordlist 5,99,$(SUITES:%=test-%))
 TWO := $(MAKE) --no-print-directory --jobs=2
-THREE := $(MAKE) --no-print-directory --jobs=3
+FOUR := $(MAKE) --no-print-directory --jobs=4
 
 .PHONY: test $(SUITES:%=test-%) lint format check-quick
 test: ## everything: lint, types, every test; PYTEST="-k name" for some of them
 	@$(TWO) --silent dev
 ifeq ($(strip $(PYTEST)),)
-	@echo 'Lint and a run of the tests for each folder, three at a time: what one printed comes when it has ended, after minutes.'
-	@$(THREE) --keep-going $(if $(filter output-sync,$(.FEATURES)),--output-sync=line) $(EACH_RUN)
+	@echo 'Lint and a run of the tests for each folder, four at a time: what one printed comes when it has ended, after minutes.'
+	@$(FOUR) --keep-going $(if $(filter output-sync,$(.FEATURES)),--output-sync=line) $(EACH_RUN)
 else
 	@$(MAKE) --no-print-directory lint
 	$(BIN)/python -m pytest $(PYTEST)
@@ -63,7 +67,7 @@ endif
 
 # The native tests work all the time: they give way to the others, which wait more than they work, and fill the gaps.
 $(SUITES:%=test-%): test-%: dev
-	$(if $(filter native,$*),nice -n 5 )$(BIN)/python -m pytest tests/$* $(PYTEST)
+	$(if $(filter native,$*),nice -n 5 )$(BIN)/python -m pytest $(or $(PARTS_$*),tests/$*) $(PYTEST)
 
 check-quick: dev ## the tests under ten seconds each, without Spark and without killing processes
 	$(BIN)/python -m pytest -m 'not slow and not spark and not faults' $(PYTEST)
