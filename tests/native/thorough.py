@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import TypeVar
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 #: Whether every case runs.
 WHOLE = os.environ.get("SLUICEGATE_TESTS") == "whole"
@@ -22,3 +23,17 @@ def some(cases: Sequence[Case], each: int) -> Sequence[Case]:
 def number(whole: int, part: int) -> int:
     """How many readings, seeds or rounds: `part` of them in `make test`."""
     return whole if WHOLE else part
+
+
+def spread(cases: Iterable[tuple[str, Mapping[str, Any]]], each: int = 3) -> set[str]:
+    """Of one test's cases, by name and values: each value of each parameter, and every `each`-th combination besides.
+
+    The same in every run. Of fewer than six, and of one parameter, all: those are cases, and no combinations.
+    """
+    cases, seen, chosen = list(cases), set[tuple[str, str]](), set[str]()
+    for name, values in cases:
+        new = {(parameter, repr(value)) for parameter, value in values.items()} - seen
+        if new or len(values) < 2 or len(cases) < 6 or zlib.crc32(name.encode()) % each == 0:
+            chosen.add(name)
+            seen |= new
+    return chosen
