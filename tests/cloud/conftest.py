@@ -10,14 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-
-#: Tables of a few thousand rows: two partitions, plans made once, a collector without threads of its own.
-SMALL = {
-    "spark.driver.memory": "1g",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-}
+from small_spark import SMALL
 
 
 @pytest.fixture(scope="session")

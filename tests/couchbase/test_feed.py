@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from chunked import document, target
 from gateway.proxy import Proxy
 from gateway.stand_in import StandIn
+from small_spark import SMALL
 
 from gateway import Gateway, databases
 from sluicegate_agent.sync.contract import Document
@@ -47,8 +48,7 @@ def spark() -> Iterator[Any]:
     from sluicegate_cloud.session import QUICK, spark_session
     from sluicegate_cloud.sql import register
 
-    settings = {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": "false"}
-    session = spark_session("local[2]", {**QUICK, **settings})
+    session = spark_session("local[2]", {**QUICK, **SMALL})
     register(session)
     yield session
     session.stop()

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pyspark
+from small_spark import JAVA
 
 from sluicegate_cloud.java import java_home
 
@@ -154,7 +155,7 @@ def connect_server(folder: Path) -> Iterator[str]:
     }
     chosen |= {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": 2, "spark.driver.host": "127.0.0.1"}
     settings = [word for name, value in chosen.items() for word in ("--conf", f"{name}={value}")]
-    java = [str(java_home() / "bin" / "java"), "-Xmx768m", "-XX:TieredStopAtLevel=1", *OPENED, "-cp", f"{SPARK}/jars/*"]
+    java = [str(java_home() / "bin" / "java"), "-Xmx768m", *JAVA.split(), *OPENED, "-cp", f"{SPARK}/jars/*"]
     server = ["org.apache.spark.deploy.SparkSubmit", "--master", "local[2]", *settings, "--class"]
     server += ["org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
     with started(
@@ -180,7 +181,7 @@ def _service(name: str, arguments: list[str], folder: Path) -> Iterator[subproce
     folder.mkdir()
     properties = folder / "log4j2.properties"
     properties.write_text(_LOG4J)
-    java = [str(java_home() / "bin" / "java"), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+    java = [str(java_home() / "bin" / "java"), "-Xmx256m", *JAVA.split()]
     java += [f"-Dlog4j2.configurationFile={properties.as_uri()}", "-cp", f"{SPARK}/jars/*"]
     java += [f"org.apache.spark.deploy.{name}", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
     # a worker starts executors as Spark's scripts would, which say the version of Scala

@@ -16,6 +16,8 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from small_spark import JAVA, SMALL
+
 from sluicegate_cloud import job as everything
 from sluicegate_cloud.errors import CloudError
 from sluicegate_cloud.frames import place_in_frames
@@ -26,11 +28,10 @@ from sluicegate_cloud.table import stream as streaming
 from sluicegate_cloud.table.versions import Definition, Store
 from sluicegate_cloud.windows import sliding_windows
 
-_SMALL = {
+_SMALL = SMALL | {
     "spark.driver.memory": "512m", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1",
-    "spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": "false", "spark.cores.max": "2",
-    "spark.executor.memory": "512m", "spark.executor.cores": "1", "spark.network.timeout": "60s",
-    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.cores.max": "2", "spark.executor.memory": "512m", "spark.executor.cores": "1",
+    "spark.network.timeout": "60s", "spark.executor.extraJavaOptions": JAVA,
 }  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from clusters import started
+from small_spark import JAVA
 
 from sluicegate_demo.ports import free_port
 
@@ -71,8 +72,7 @@ class Broker:
         return False
 
     def _java(self, *arguments: str) -> list[str]:
-        flags = ["-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", f"{JARS}/*"]
-        return ["java", *flags, *arguments]
+        return ["java", "-Xmx256m", *JAVA.split(), "-cp", f"{JARS}/*", *arguments]
 
 
 def broker_jars() -> None:
