@@ -68,6 +68,7 @@ def stored_rows(connection: sqlite3.Connection, where: str = "1", *values: int) 
     query = f"SELECT id, name, row, incarnation, key, retired, crc FROM stream WHERE {where} ORDER BY id"  # noqa: S608
     for *columns, crc in connection.execute(query, values).fetchall():
         row = Row(*columns)
+        row = row._replace(incarnation=sys.intern(row.incarnation), key=sys.intern(row.key))  # thousands have the same
         if not row.is_sound(crc):
             raise sqlite3.DatabaseError(f"the row of stream {row.name} is malformed: its checksum is another")
         yield row

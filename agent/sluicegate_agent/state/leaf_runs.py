@@ -107,3 +107,13 @@ def _replace(
     """Leaves `begin` to `end`, none where it is before, in the place of a run."""
     connection.execute(f"DELETE FROM {_TABLE} WHERE number = ?", (number,))  # noqa: S608  our own name
     append(connection, window, closed.level, begin, [*map(leaf, range(begin, end + 1))])
+
+
+def require_sound(
+    number: int, definition: str, state: bytes, crc: int | None, rows: list[tuple[int, int, bytes, int | None]]
+) -> None:
+    """Raises SnapshotError where the state of a window, or a leaf with a row of its own, is not as it was written."""
+    if not is_sound(crc, definition, state):
+        raise SnapshotError("the checksum of its state is wrong")
+    if not all(is_sound(each, number, level, index, leaf) for level, index, leaf, each in rows):
+        raise SnapshotError("the checksum of a bucket is wrong")

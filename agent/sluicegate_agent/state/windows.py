@@ -11,13 +11,14 @@ from __future__ import annotations
 import logging
 import sqlite3
 from array import array
+from functools import cache
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import sluicegate as sg
 from sluicegate.errors import InputError, SnapshotError
 from sluicegate.format.pairs import Pair, PairColumn
-from sluicegate_agent.checksums import checksum, is_sound
+from sluicegate_agent.checksums import checksum
 from sluicegate_agent.config.questions import COUNT, build_window, configured_window
 from sluicegate_agent.state import leaf_runs
 from sluicegate_agent.state.asleep import AWAY, Asleep, asleep
@@ -45,6 +46,13 @@ class StoredWindow:
     One that took nothing for long is its rows alone, until somebody asks for its `window`.
     """
 
+    #: A dictionary of so many takes as much as all of a window that is put away.
+    __slots__ = (
+        *("_asleep", "_base", "_by_time", "_config", "_connection", "_definition", "_head", "_leaves", "_left_untidy"),
+        *("_level", "_merged", "_open", "_sharing", "_stream", "_tidied", "_took_at", "_untidy", "_window"),
+        *("aggregates", "begun_anew", "buckets", "changed", "is_begun", "is_damaged", "is_new", "name", "names"),
+        *("number", "refused", "shorter"),
+    )
     #: Whether nothing but its rows is needed to go on.
     may_sleep = True
 
@@ -66,15 +74,14 @@ class StoredWindow:
         a stream's windows can begin outside of a transaction.
         """
         self._connection, self._stream, self.is_new = connection, stream, False
-        self.asked = config, sharing
+        self._config, self._sharing = config, sharing
         self.name, self.aggregates, self.buckets = config.name, config.aggregates, config.buckets
         self._definition = config.definition
         self._by_time = config.policy.time is not None
         self.changed = False
         self.begun_anew = self.is_damaged = self.is_begun = False
         self.refused = ""
-        self._leaves: dict[tuple[int, int], bytes] = {}
-        self._merged: list[tuple[int, int]] = []
+        self._begin_collecting()
         self._level = self._base = self._head = self._open = 0
         self._untidy = self._left_untidy = True
         self._tidied = 0
@@ -89,9 +96,19 @@ class StoredWindow:
             self.number, self._window = kept or self._begun(connection, stream, config)
         self.shorter = Shorter(connection, stream, config.name, self._window, sharing, numbers) if sharing else None
         #: Its own, and those of the windows that are answered from its buckets.
-        self.names = (self.name, *(self.shorter.numbers if self.shorter else ()))
+        self.names = (self.name, *self.shorter.numbers) if self.shorter else _alone(self.name)
         if kept:
             self._put_away()
+
+    @property
+    def asked(self) -> tuple[WindowConfig, Sequence[WindowConfig]]:
+        """What it was made of, and the windows that are answered from its buckets."""
+        return self._config, self._sharing
+
+    def _begin_collecting(self) -> None:
+        """Leaves that closed, and pairs that were merged, since the last commit."""
+        self._leaves: dict[tuple[int, int], bytes] = {}
+        self._merged: list[tuple[int, int]] = []
 
     @property
     def window(self) -> sg.Window:
@@ -103,8 +120,8 @@ class StoredWindow:
     def _put_away(self) -> None:
         """Let its rows be all there is of it; they hold all of it now."""
         if self.may_sleep and self.shorter is None:
-            self._asleep = asleep(self._window, self.asked[0].policy.time)
-            del self._window
+            self._asleep = asleep(self._window, self._config.policy.time)
+            del self._window, self._leaves, self._merged
 
     def _wake(self, was: Asleep) -> None:
         """Go on from its rows, as of the time that it was told last.
@@ -112,8 +129,9 @@ class StoredWindow:
         Raises StoreDamaged where they are of no use any more: the next start begins it anew, and its answers say so.
         """
         self._asleep, self._took_at = None, monotonic()
+        self._begin_collecting()
         query = "SELECT id, state, crc FROM window WHERE id = ?"
-        found = self._rebuilt(self._connection, self.asked[0], self._connection.execute(query, (self.number,)))
+        found = self._rebuilt(self._connection, self._config, self._connection.execute(query, (self.number,)))
         self._untidy = self._left_untidy = True
         if found is None:
             raise StoreDamaged(f"the rows of window {self.name} are not as they were written; start again")
@@ -140,7 +158,7 @@ class StoredWindow:
         query = "SELECT level, number, leaf, crc FROM window_leaf WHERE window = ?"
         leaf_rows = connection.execute(query, (number,)).fetchall()
         try:
-            _require_sound(number, config.definition, state, crc, leaf_rows)
+            leaf_runs.require_sound(number, config.definition, state, crc, leaf_rows)
             leaves = [*leaf_runs.read(connection, number), *(row[:3] for row in leaf_rows)]
             return number, configured_window(config).rebuilt(state, leaves)
         except SnapshotError as error:
@@ -328,7 +346,7 @@ class StoredWindow:
 
     def _may_append(self, rows: list[leaf_runs.Leaf]) -> bool:
         """Whether these leaves are consecutive ones of one level, and none of them takes over another later."""
-        if len(rows) < leaf_runs.LEAST or self.asked[0].merge == "pairs":
+        if len(rows) < leaf_runs.LEAST or self._config.merge == "pairs":
             return False
         (level, first, _), (to, last, _) = rows[0], rows[-1]
         return level == to and last - first + 1 == len(rows)
@@ -403,14 +421,10 @@ class StoredWindow:
         return False
 
 
-def _require_sound(
-    number: int, definition: str, state: bytes, crc: int | None, rows: list[tuple[int, int, bytes, int | None]]
-) -> None:
-    """Raises SnapshotError where the state or a leaf is not as it was written."""
-    if not is_sound(crc, definition, state):
-        raise SnapshotError("the checksum of its state is wrong")
-    if not all(is_sound(each, number, level, index, leaf) for level, index, leaf, each in rows):
-        raise SnapshotError("the checksum of a bucket is wrong")
+@cache
+def _alone(name: str) -> tuple[str]:
+    """The names of a window from which no other is answered, the same for every stream."""
+    return (name,)
 
 
 def _rename(connection: sqlite3.Connection, stream: int, config: WindowConfig) -> None:

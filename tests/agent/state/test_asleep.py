@@ -31,7 +31,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def is_asleep(window: StoredWindow) -> bool:
     """Whether nothing of it is in memory."""
-    return "_window" not in window.__dict__
+    return not hasattr(window, "_window")
 
 
 @pytest.mark.parametrize("config", WINDOWS, ids=lambda config: config.name)
