@@ -23,11 +23,15 @@ _MOST_VALUES, _MOST_DEVICES, _MOST_WAITING = 1000, 256, 1_000_000
 
 
 class AgentConfig(Table, frozen=True):
-    """[agent]: its listener for readings, and how many messages of a device are held while it does not answer."""
+    """[agent]: its listener for readings, and how many messages of a device are held while it does not answer.
+
+    `keep`: the folder where they are held as well, so that they outlive the process.
+    """
 
     url: str = "http://127.0.0.1:9465"
     token_file: Path | None = None
     waiting: int = 10_000
+    keep: Path | None = None
     timeout: Duration = Duration(10 * _SECOND)
 
     @property

@@ -1,7 +1,7 @@
 """What was read on its way to the agent: held in bounded memory until the agent says that it is durable.
 
 Each message has the number of its device's and of this process's start (`boot`, `seq`): the agent knows one that is
-sent again by it, and that some are missing.
+sent again by it, and that some are missing. With `agent.keep` they outlive the process.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from urllib.parse import quote
 from sluicegate_agent.logs.secrets import hide
 from sluicegate_agent.passwords import first_line
 from sluicegate_agent.polling.config import AgentConfig
+from sluicegate_agent.polling.kept import Kept
 
 log = logging.getLogger("sluicegate.poll")
 #: Messages and bytes of one request, at most; below the default of `http.body`.
@@ -71,16 +72,22 @@ class Agent:
 class Handing:
     """One device's messages, the oldest first: `put` adds one, `run` sends them until it is cancelled."""
 
-    def __init__(self, agent: Agent, topic: str, most: int, boot: str) -> None:
+    def __init__(self, agent: Agent, topic: str, most: int, boot: str, kept: Kept | None = None) -> None:
         """At most `most` messages are held; beyond that the oldest go, are counted, and show as missing.
 
         The first of a start stays: without it the agent would take the numbers to begin later, and miss nothing.
+        `kept`: where they are held as well; what an earlier process left there is handed on first.
         """
         self._agent, self._topic, self._most, self._boot = agent, topic, most, boot
-        self._held: deque[tuple[int, bytes]] = deque()
-        self._next = 0
+        self._kept, self._next = kept, 0
+        left = kept.read(most) if kept else []
+        #: By number; those of an earlier process by 0 and below.
+        self._held = deque(enumerate(left, 1 - len(left)))
         self._is_full = self._is_lost = False
         self._some, self._leaving = asyncio.Event(), asyncio.Event()
+        if left:
+            log.info("%s: %d messages that an earlier process held wait", topic, len(left))
+            self._some.set()
         self._messages = _MESSAGES
         self.counters = Counters()
 
@@ -93,7 +100,10 @@ class Handing:
         """A message of these values, read at `time_ms` since 1970."""
         self._next += 1
         message = {"time": time_ms, "boot": self._boot, "seq": self._next, "values": values}
-        self._held.append((self._next, json.dumps(message, allow_nan=False, separators=(",", ":")).encode()))
+        whole = json.dumps(message, allow_nan=False, separators=(",", ":")).encode()
+        self._held.append((self._next, whole))
+        if self._kept:
+            self._kept.add(whole)
         self.counters.read += 1
         if len(self._held) > self._most:
             del self._held[1 if self._held[0][0] == 1 else 0]
@@ -175,6 +185,8 @@ class Handing:
         """Those of them that are still held: the oldest may have gone for want of room meanwhile."""
         while self._held and self._held[0][0] <= batch[-1][0]:
             self._held.popleft()
+        if self._kept:
+            self._kept.done([message for _, message in self._held])
 
     def _not_taken(self, why: str) -> bool:
         if not self._is_lost:

@@ -14,6 +14,7 @@ from typing import Any
 
 from sluicegate_agent.polling.config import ModbusConfig, OpcUaConfig, PollConfig
 from sluicegate_agent.polling.handing import Agent, Counters, Handing
+from sluicegate_agent.polling.kept import Kept
 from sluicegate_agent.polling.modbus import Modbus
 from sluicegate_agent.polling.opcua import OpcUa
 from sluicegate_agent.polling.reading import Device, DeviceError, Readings
@@ -45,7 +46,7 @@ async def look(config: PollConfig) -> dict[str, Readings | str]:
 async def run(config: PollConfig) -> dict[str, Counters]:
     """Until SIGTERM or SIGINT. Returns what became of each device's messages, by topic."""
     agent, boot = Agent(config.agent), secrets.token_hex(6)
-    pollers = [Poller(each, Handing(agent, each.topic, config.agent.waiting, boot)) for each in config.devices]
+    pollers = [Poller(each, _handing(config, agent, each.topic, boot)) for each in config.devices]
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
@@ -68,6 +69,11 @@ async def run(config: PollConfig) -> dict[str, Counters]:
     for task in done - {ended}:
         task.result()  # what should never end has failed: say how
     return {poller.topic: poller.handing.counters for poller in pollers}
+
+
+def _handing(config: PollConfig, agent: Agent, topic: str, boot: str) -> Handing:
+    kept = Kept(config.agent.keep, topic) if config.agent.keep else None
+    return Handing(agent, topic, config.agent.waiting, boot, kept)
 
 
 async def _cancelled(tasks: Sequence[asyncio.Task[Any]]) -> None:
