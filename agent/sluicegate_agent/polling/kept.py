@@ -68,7 +68,7 @@ class Kept:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         with open(handle, "wb", closefd=False) as file:
             file.write(whole)
-        os.rename(new, self._path)
+        new.rename(self._path)
         os.close(self._file)
         self._file = handle
 

@@ -156,14 +156,17 @@ class Recorder:
         self._since, self._readings, self.must_fold = time.monotonic(), 0, False
 
 
-def begin(connection: sqlite3.Connection, folder: Path) -> int:
+def begin(connection: sqlite3.Connection, folder: Path | None) -> int:
     """Have the tables follow no frame that there is, inside the caller's transaction; the number of the fold.
+
+    `folder`: of the record, which is written; None for a copy of the tables. An agent may be writing the record then,
+    and what was read of it a moment ago must not be written over that.
 
     Raises sqlite3.OperationalError where the record cannot be read.
     """
     fold = new_fold()
     try:
-        for name, value in zip((BEFORE, BYTES), first_fold(folder), strict=True):
+        for name, value in zip((BEFORE, BYTES), first_fold(folder) if folder else (), strict=bool(folder)):
             keep_time(connection, name, value)
     except OSError as error:
         raise sqlite3.OperationalError(f"{folder}: {error}") from error

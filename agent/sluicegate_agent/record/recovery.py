@@ -88,7 +88,7 @@ def recover(
         connection.execute("INSERT OR REPLACE INTO meta VALUES ('record lost', ?)", (told,))
     if player.frames or lost is not None or _has_handed(connection):
         player.save()
-        begin(connection, folder)
+        begin(connection, folder if open_window else None)
     return is_apart
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,10 +14,39 @@ from durable_agent import configured
 
 from sluicegate_agent.messages import Message
 from sluicegate_agent.pipeline import Pipeline
-from sluicegate_agent.state import State
+from sluicegate_agent.record.recorder import Recorder
+from sluicegate_agent.state import State, read_status
 from sluicegate_agent.status import gather, show
 
 NOW = 1_750_000_000_000_000
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether it is a file, and not SQLite's index of who reads."""
+    return path.is_file() and not path.name.endswith("-shm")
+
+
+def test_who_looks_into_a_state_writes_nothing_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent may append to the record just then: what was read of it a moment ago must not be written over that."""
+    source = {"topic": "w", "sequence": "n", "streams": {"a": "v"}}
+    config = configured(tmp_path, source=[source], window=[])
+    with State(config) as state:
+        pipeline = Pipeline(config, state, lambda: NOW, Recorder(config, state))
+        for number in range(3):
+            pipeline.accept(Message("w", json.dumps({"n": number, "v": 1.0}).encode(), number, 1))
+            pipeline.commit()
+        before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in tmp_path.rglob("*") if _is_ours(path)}
+        real = os.open
+
+        def opened(path: Any, flags: int, *more: Any, **options: Any) -> int:
+            assert not flags & (os.O_WRONLY | os.O_RDWR | os.O_TRUNC), path
+            return real(path, flags, *more, **options)
+
+        monkeypatch.setattr(os, "open", opened)
+        assert read_status(config.state.path)["counters"]["accepted"] == 3
+        monkeypatch.setattr(os, "open", real)
+        for path, (data, time) in before.items():
+            assert (path.read_bytes(), path.stat().st_mtime_ns) == (data, time), path
 
 
 def test_what_waits_is_counted_by_what_it_waits_for(tmp_path: Path) -> None:
