@@ -89,8 +89,8 @@ checked: dev ## tests/native over a build with bounds checks (minutes; not part 
 sanitized: dev ## the engines' tests over a build with the address sanitizer (minutes)
 	@VENV=$(VENV) deploy/make/checked.sh address
 
-WHOLE := $(addprefix tests/agent/,payloads plant state/test_windows.py test_kill.py test_kill_broker.py) \
-	$(addprefix tests/cloud/,cluster extras table test_cloud_windows.py)
+# What does less in `make test` says so by what it imports.
+WHOLE = $(shell grep -rlE --include='test_*.py' '^from thorough import' tests/agent tests/cloud | sort)
 .PHONY: whole
 whole: dev ## every case of the long checks: tests/native, hostile payloads, kills at every step, the cloud's worlds (an hour or more; nightly)
 	SLUICEGATE_TESTS=whole $(BIN)/python -m pytest tests/native $(WHOLE) $(PYTEST)

@@ -67,3 +67,17 @@ def test_some_tests_are_one_run_after_lint(environment: Path) -> None:
     assert asked[-1] == "python -m pytest -k name"
     assert sum("pytest" in line for line in asked) == 1
     assert [make_test(environment, "PYTEST=-k name", fails=word)[0] != 0 for word in ("name", "format")] == [True, True]
+
+
+def test_what_does_less_in_make_test_does_all_in_make_whole(environment: Path) -> None:
+    """Each test that asks whether the run is whole is named there, itself or its folder."""
+    told = subprocess.run(
+        ["make", "-n", "whole", f"VENV={environment}"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    assert "SLUICEGATE_TESTS=whole" in told
+    asks = ("from thorough", "import thorough")
+    tests = (ROOT / "tests").rglob("test_*.py")
+    asking = [path for path in tests if any(line.startswith(asks) for line in path.read_text("utf-8").splitlines())]
+    run = [ROOT / word for word in told.split() if word.startswith("tests/")]
+    assert len(asking) > 20
+    assert [path for path in asking if not any(path.is_relative_to(one) for one in run)] == []
