@@ -10,7 +10,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK=1
 say() { printf '%s\n' "$*" >&2; }
 stop() { say "make: $*"; exit 4; }
 pip() { "$venv/bin/python" -m pip "$@"; }
-install() { pip install --quiet --constraint "$constraints" "$@"; }
+# Most of what is installed is never imported: Python compiles the rest when it is, as it does for our own modules.
+install() { pip install --quiet --no-compile --constraint "$constraints" "$@"; }
 
 find_python() {
     local candidate
