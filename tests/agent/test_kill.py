@@ -6,7 +6,6 @@ import json
 import random
 import shutil
 import tempfile
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import pytest
 
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
 from killing import RECEIVE_MAXIMUM, Work, check_target, in_child, known, live, lose_pubacks, work
-from thorough import WHOLE, number
+from thorough import chosen, number
 
 from sluicegate_agent import faults
 
@@ -60,17 +59,6 @@ def check(folder: Path, made: Work, expected: str, at: object) -> None:
     assert json.loads((folder / "answers").read_text()) == json.loads(expected), f"killed at {at}: answers differ"
 
 
-def chosen(trace: list[str]) -> list[int]:
-    """The steps at which to kill, from 1 on: all in a whole run, else of each kind the first, and every fourth."""
-    seen: Counter[str] = Counter()
-    steps = []
-    for at, name in enumerate(trace, 1):
-        if WHOLE or seen[name] % 4 == 0:
-            steps.append(at)
-        seen[name] += 1
-    return steps
-
-
 @pytest.mark.parametrize("share", range(SHARES))
 def test_killed_at_every_step(quick: Path, share: int) -> None:
     """Steps of accept, commit, acknowledge, seal, put and delete: killed there, and again while it recovers."""
@@ -78,7 +66,7 @@ def test_killed_at_every_step(quick: Path, share: int) -> None:
     expected, trace = uninterrupted(quick / "whole", made)
     rng = random.Random(share)
     folder = quick / "killed"
-    for at in chosen(trace)[share::SHARES]:
+    for at in chosen(trace, 6)[share::SHARES]:
         fresh(folder)
         assert not in_child(folder, made, at)
         if rng.random() < 0.5:

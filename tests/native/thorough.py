@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -37,3 +38,14 @@ def spread(cases: Iterable[tuple[str, Mapping[str, Any]]], each: int = 3) -> set
             chosen.add(name)
             seen |= new
     return chosen
+
+
+def chosen(trace: Sequence[str], each: int = 4) -> list[int]:
+    """The steps at which to kill, from 1 on: all in a whole run, else of each kind the first, and every `each`-th."""
+    seen: Counter[str] = Counter()
+    steps = []
+    for at, name in enumerate(trace, 1):
+        if WHOLE or seen[name] % each == 0:
+            steps.append(at)
+        seen[name] += 1
+    return steps
