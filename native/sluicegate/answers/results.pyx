@@ -1,7 +1,6 @@
 """What a window answers; see results.pxd."""
 
 from libc.math cimport INFINITY, NAN, exp, fabs, floor
-from libc.stdint cimport int64_t
 
 from sluicegate.partials.program cimport (
     H_COUNT, H_O_FIRST, H_ORDERED, H_T_FIRST, H_T_LAST, HIGH, LOW, Program, Slot, greatest, least, log_of,

@@ -1,7 +1,6 @@
 """The error algebra of sums, compiled; see sums.pxd, and why so in tests/native/bounds/error_algebra.py, the twin."""
 
 from libc.math cimport INFINITY, ceil, fabs, floor, isnan, nextafter
-from libc.stdint cimport int64_t
 
 from sluicegate.answers.results cimport Output, View, measured
 from sluicegate.partials.program cimport H_COUNT, H_O_FIRST, Slot, greatest as larger, least as lesser

@@ -25,11 +25,8 @@ cdef inline object number_of(const Output* o, Slot answer):
     return None if may_lack(o.kind) and isnan(answer.f) else answer.f
 
 
-
 cdef object seen(State s, const View* v)
 cdef list bounded(State s)
-cdef list answers_over(
-    State s, bytes oldest, bytes newer, int policy, int64_t cutoff, int64_t evicted, bint bounds
-)
+cdef list answers_over(State s, bytes oldest, bytes newer, int policy, int64_t cutoff, int64_t evicted, bint bounds)
 cdef bint view(State s, View* v) noexcept nogil  # False: the window is empty
 cdef void answer_now(State s, double** out, int64_t row, bint bounds) noexcept nogil

@@ -1,14 +1,10 @@
 """What a window of buckets answers, and between which values the exact result lies; see answering.pxd."""
 
-from libc.math cimport NAN, isnan
 from libc.stdint cimport INT64_MIN, int64_t
 from libc.stdlib cimport malloc
 
 from sluicegate.answers.intervals cimport Interval, clamp, interval
-from sluicegate.answers.results cimport (
-    BY_COUNT, BY_TIME, K_RATE, Output, View, bucket_answer, cut_leaf, is_whole,
-)
-from sluicegate.core.state cimport State
+from sluicegate.answers.results cimport BY_COUNT, BY_TIME, K_RATE, bucket_answer, cut_leaf
 from sluicegate.partials.program cimport H_COUNT, Slot, combine
 
 from sluicegate.bounds.told import answer as told_answer
@@ -28,9 +24,7 @@ cdef list bounded(State s):
     return told(s, &v, True) if s.bucketed and view(s, &v) else None
 
 
-cdef list answers_over(
-    State s, bytes oldest, bytes newer, int policy, int64_t cutoff, int64_t evicted, bint bounds
-):
+cdef list answers_over(State s, bytes oldest, bytes newer, int policy, int64_t cutoff, int64_t evicted, bint bounds):
     """The same, of a shorter window over the same buckets; see `Core.answers_over`."""
     cdef View v
     if s.seen == NULL:

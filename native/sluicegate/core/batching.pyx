@@ -6,7 +6,6 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memmove
 
 from sluicegate.core.answering cimport in_column, of_nothing
-from sluicegate.core.event_time cimport EventTime
 from sluicegate.answers.results cimport (
     BY_COUNT, K_COUNT, K_MEAN, K_STD, K_VARIANCE, Output, exact_answer, is_slot, spread,
 )
@@ -40,9 +39,7 @@ cdef class Batching(EventTime):
             return False
         return self.policy == BY_COUNT or self.timed
 
-    cdef int run_blocks(
-        self, const double* values, const int64_t* times, int64_t count, double** out
-    ) except -1 nogil:
+    cdef int run_blocks(self, const double* values, const int64_t* times, int64_t count, double** out) except -1 nogil:
         """A batch: through the rolling kernels while the window is much shorter than what comes, else in blocks."""
         cdef int64_t i = 0, n, held, again = 0
         if not self.centered:

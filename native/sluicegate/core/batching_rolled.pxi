@@ -103,9 +103,7 @@ cdef void lay_window(Batching self, Tile* t) noexcept nogil:
         copy_out(self.times, t.times, t.head, held)
 
 
-cdef void lay_readings(
-    Batching self, Tile* t, const double* values, const int64_t* times, int64_t end
-) noexcept nogil:
+cdef void lay_readings(Batching self, Tile* t, const double* values, const int64_t* times, int64_t end) noexcept nogil:
     """The next readings behind it, and where the window begins after each."""
     cdef int64_t held = t.tail - t.head, i
     t.n = min(end - t.tail, t.room - held)

@@ -7,7 +7,7 @@ from sluicegate.histograms.max_like import Guard
 from sluicegate.histograms.widths import Term
 from sluicegate.monoids.layout import Layout
 from sluicegate.policies.eviction import EvictionRule
-from sluicegate.records import Bounded, Cut, Saved
+from sluicegate.records import Bounded, Saved
 
 @final
 class Core:
@@ -49,7 +49,6 @@ class Core:
         count: int,
         out: list[array[float]] | None,
     ) -> None: ...
-    def cut_oldest(self) -> Cut | None: ...
     def bounded(self) -> list[Bounded] | None: ...
     def answers_over(
         self, oldest: bytes, newer: bytes, policy: int, cutoff: int, evicted: int, bounds: bool

@@ -18,7 +18,6 @@ from sluicegate.policies.rule cimport Rule
 from sluicegate.joining.buckets cimport Buckets
 from sluicegate.joining.placing cimport limit_to
 from sluicegate.joining.late cimport Late
-from sluicegate.core.ingest cimport Ingesting
 from sluicegate.memory.times cimport clear_times, held_times
 from sluicegate.histograms._rules cimport Rules
 
@@ -31,7 +30,6 @@ from sluicegate.monoids.results import empty, lowered
 from sluicegate.constants import NEVER as _NEVER
 from sluicegate.constants import SORTED as _SORTED
 from sluicegate.records import Saved, kept_slots
-from sluicegate.records import Cut as CutTuple
 
 cdef array.array DOUBLES = array.array("d")
 cdef Rule NO_RULE = Rule()  # of all windows by count or time
@@ -81,14 +79,6 @@ cdef class Core(Ingesting):
         self.as_is = self.answers == 1 and self.p.width == 1 and is_slot(self.outputs[0].kind)
 
     # answers
-
-    def cut_oldest(self):
-        """Where the edge cuts the oldest leaf of a window of buckets, None for an empty window."""
-        self.look()
-        if self.engine.head == self.engine.tail:
-            return None
-        cdef Cut where = self.cut_oldest_leaf()
-        return CutTuple(where.least, where.most, where.taken)
 
     def bounded(self):
         """Each aggregate's result with its certain interval; None of a window that is empty or has no buckets."""

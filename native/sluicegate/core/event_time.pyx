@@ -4,7 +4,6 @@ from libc.stdint cimport INT64_MAX, int64_t, uint64_t
 
 from sluicegate.answers.results cimport BY_TIME
 from sluicegate.core.eviction cimport enforce
-from sluicegate.core.state cimport State
 from sluicegate.engines.base cimport Engine
 from sluicegate.engines.fiba cimport Fiba
 from sluicegate.memory.times cimport begin_times, release_times

@@ -2,7 +2,6 @@
 
 from cpython.pythread cimport PyThread_get_thread_ident
 from libc.math cimport NAN
-from libc.stdint cimport int64_t
 
 from sluicegate.answers.results cimport BY_COUNT, BY_TIME, CUSTOM, Cut
 from sluicegate.core.state cimport State, hides

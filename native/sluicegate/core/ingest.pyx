@@ -6,15 +6,11 @@ from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.list cimport PyList_CheckExact
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
 from libc.math cimport fabs
-from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset, strcmp
 
-from sluicegate.answers.results cimport (
-    BY_TIME, K_RATE, Output, View, bucket_answer, exact_answer,
-)
+from sluicegate.answers.results cimport BY_TIME, K_RATE, Output, View, bucket_answer, exact_answer
 from sluicegate.core.answering cimport answer_now, in_column, number_of, of_nothing, view
-from sluicegate.core.batching cimport Batching
 from sluicegate.core.eviction cimport enforce
 from sluicegate.joining.placing cimport join_run, place
 from sluicegate.core.checks cimport first_beyond, first_not_entering
@@ -102,9 +98,7 @@ cdef class Ingesting(Batching):
             let_go_of(&flat)
         return found
 
-    def insert_many(
-        self, const double[::1] values not None, const int64_t[::1] times, int64_t count, list out
-    ):
+    def insert_many(self, const double[::1] values not None, const int64_t[::1] times, int64_t count, list out):
         """Take a batch of readings in a flat buffer; each result column gets one value a reading.
 
         Three times as many columns as aggregates: the values, then the low and then the high ends of their intervals.
@@ -243,9 +237,7 @@ cdef int run(
         i += 1
     while i < count:
         if self.bucketed and out == NULL:
-            i += join_run(
-                self, values + i * self.p.dimensions, NULL if times == NULL else times + i, count - i
-            )
+            i += join_run(self, values + i * self.p.dimensions, NULL if times == NULL else times + i, count - i)
         if i < count:
             accept_any(self, values + i * self.p.dimensions, self.accepted if times == NULL else times[i])
             if out != NULL and self.bucketed:

@@ -2,7 +2,6 @@
 
 from cpython.bytearray cimport PyByteArray_AS_STRING
 from libc.math cimport fabs
-from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 
 from sluicegate.partials.program cimport MOMENTS, SAMPLE, Program, Slot, combine, copy, slots_of_step
@@ -171,9 +170,7 @@ cdef int compare(Engine self, int64_t first, bint whole) except -1:
     return 0
 
 
-cdef bint is_like(
-    const Program* p, const Slot* told, const Slot* folded, const double* sizes, int64_t leaves
-) noexcept:
+cdef bint is_like(const Program* p, const Slot* told, const Slot* folded, const double* sizes, int64_t leaves) noexcept:
     """To the bit, or as near as sums in another order are, of so many leaves of these sizes.
 
     Squared deviations, sketches and what the user combines are not looked at.

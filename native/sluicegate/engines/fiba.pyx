@@ -16,14 +16,10 @@ anything.
 """
 
 cimport cython
-from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memmove
 
-from sluicegate.engines.base cimport Engine
-from sluicegate.partials.program cimport (
-    COUNT, LOG_SUM, MAX, MIN, MOMENTS, SUM, T_FIRST, T_LAST, Program, Slot, combine, copy,
-)
+from sluicegate.partials.program cimport COUNT, LOG_SUM, MAX, MIN, MOMENTS, SUM, T_FIRST, T_LAST, Program, combine, copy
 
 cdef enum:
     FIRST_BLOCK = 2  # nodes; each further block holds half as many as there are

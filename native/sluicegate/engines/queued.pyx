@@ -1,11 +1,8 @@
 """Engines with a queue of elements in chunks of fixed size; no engine itself."""
 
-from libc.stdint cimport int64_t
 from libc.stdlib cimport free
 
-from sluicegate.engines.base cimport Engine
 from sluicegate.memory.chunks cimport Pool, Queue, at, clear, has_room, held, release, reserve, ring_bytes, shape
-from sluicegate.partials.program cimport Program, Slot
 
 cdef enum:
     # chunks of 2^5 elements; what no longer fits in a few has the longest at once: its loops run from chunk to chunk

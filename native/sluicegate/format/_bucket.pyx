@@ -6,7 +6,6 @@ cimport cython
 from cpython.array cimport array, clone
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.math cimport INFINITY, NAN, fabs, log
-from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
 import sys

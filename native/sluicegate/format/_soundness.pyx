@@ -52,10 +52,7 @@ cdef bint _is_sound(const int64_t* i, const double* d) noexcept nogil:
 
 cdef bint _has_sums(const int64_t* i, const double* d) noexcept nogil:
     if i[N] > 1:
-        return (
-            -INFINITY < d[PRE_LOW] <= d[PRE_HIGH] < INFINITY
-            and (isnan(d[M2]) or 0.0 <= d[M2] < INFINITY)
-        )
+        return (-INFINITY < d[PRE_LOW] <= d[PRE_HIGH] < INFINITY and (isnan(d[M2]) or 0.0 <= d[M2] < INFINITY))
     return (
         d[PRE_LOW] == INFINITY and d[PRE_HIGH] == -INFINITY and (isnan(d[M2]) or d[M2] == 0.0)
         and i[T_FIRST] == i[T_LAST] and d[LOW] == d[HIGH] and (i[FLAGS] & _ORDERED) != 0

@@ -85,9 +85,7 @@ def publishes(bytes data, Py_ssize_t at, bint version_5, Py_ssize_t longest, Py_
         begin = number_at(bytes_of, at + 1, end, &length)
         if begin > end or length > longest or length > end - begin:
             break
-        if topic is not None and not (
-            length >= 2 + name and memcmp(bytes_of + begin, bytes_of + known, 2 + name) == 0
-        ):
+        if topic is not None and not (length >= 2 + name and memcmp(bytes_of + begin, bytes_of + known, 2 + name) == 0):
             topic = None
         parts = fields(bytes_of + begin, length, bytes_of[at], version_5, length, topic, &head)
         at = begin + length

@@ -6,7 +6,6 @@ tests/native/histograms.
 """
 cimport cython
 from libc.math cimport ceil, fabs, floor, sqrt
-from libc.stdint cimport int64_t
 from libc.string cimport memmove
 
 import struct

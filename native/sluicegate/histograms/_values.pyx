@@ -3,8 +3,6 @@
 A sum is not endangered (A2MTA, II-A), and no value may become the window's extreme (II-B).
 """
 cimport cython
-from libc.math cimport INFINITY, fabs
-from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memmove
 

@@ -3,11 +3,9 @@
 Here: what chunks a queue has and when it moves to longer ones. Where they come from is chunks_memory.pxi.
 """
 
-from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
-from sluicegate.partials.program cimport Slot
 
 cdef enum:
     SMALL = 512  # slots of the longest chunk of the heap, more or less

@@ -55,7 +55,7 @@ class Quantiles(NamedTuple):
         weight = 0
         for value, each in self._weighted():
             weight += each
-            if weight >= rank * self.n:
+            if weight >= rank * self.n:  # rounded as Spark and DataSketches do: 0.55 · 700 is more than 385
                 return value
         return self.high
 

@@ -2,7 +2,6 @@
 
 from libc.stdlib cimport calloc, free
 
-from sluicegate.answers.results cimport Output
 from sluicegate.partials.program cimport Program, Step
 from sluicegate.partials.wide cimport free_extra, make_extra
 

@@ -9,8 +9,6 @@
 `Any` is the Program itself, whatever it holds: the loop is right for every partial. Nothing here allocates.
 """
 
-from libc.stdint cimport int64_t
-
 from sluicegate.partials.program cimport LOG_SUM, MAX, MIN, MOMENTS, SUM, Program, Slot, Step, combine, copy
 
 cdef enum:  # what `kernel_of` gives

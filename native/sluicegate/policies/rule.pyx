@@ -3,7 +3,6 @@
 from libc.math cimport INFINITY
 from libc.stdint cimport int64_t, intptr_t
 
-from sluicegate.partials.program cimport Slot
 from sluicegate.policies._eviction cimport Condition, Function, Until
 
 from sluicegate.errors import InputError, PolicyError

@@ -5,8 +5,6 @@ begin … first − 1 are in the window then. A start never goes back and is at 
 always holds.
 """
 
-from libc.stdint cimport int64_t
-
 cdef enum:
     STRETCHES = 8  # that are gone through side by side: none waits for another's start
     LINE = 8  # readings in a line of the processor's cache

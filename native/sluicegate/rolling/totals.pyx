@@ -7,7 +7,6 @@ What is older comes first in every combination: extremes are those of single rea
 """
 
 from libc.math cimport INFINITY
-from libc.stdint cimport int64_t
 
 from sluicegate.partials.kernels cimport ADD, GREATEST, LEAST, MERGE, Add, Greatest, Least
 

@@ -38,7 +38,7 @@ _PLAIN = frozenset({
     "allocated", "lower", "combine", "engine_object", "late", "joined_late", "held_late",
     "require_leaves",
 })  # fmt: skip
-_ANSWERS = frozenset({"results", "bounded", "cut_oldest", "total", "rest", "leaf", "save"})
+_ANSWERS = frozenset({"results", "bounded", "total", "rest", "leaf", "save"})
 
 
 def stored_engine(engine: str, limit: int) -> str:

@@ -14,6 +14,7 @@ from twins import estimate
 
 import sluicegate as sg
 from sluicegate.bounds.view import View
+from sluicegate.constants import BY_COUNT, BY_TIME, CUSTOM
 from sluicegate.policies import Count, Time
 from sluicegate.records import Bounded
 
@@ -47,10 +48,11 @@ def bits(answer: Bounded) -> str:
 def defined(window: sg.Window) -> list[Bounded]:
     """What the definition says of a window that is not empty."""
     core, layout = window._core, window._layout
-    unpack, cut, rest = layout.format.unpack, core.cut_oldest(), core.rest()
-    assert cut is not None
-    cutoff = core.cutoff if isinstance(window._policy, Time) else None
-    pieces = unpack(core.total()), unpack(rest) if rest else None, unpack(core.leaf(core.head))
+    unpack, rest, oldest = layout.format.unpack, core.rest(), layout.format.unpack(core.leaf(core.head))
+    kind = BY_TIME if isinstance(window._policy, Time) else BY_COUNT if isinstance(window._policy, Count) else CUSTOM
+    cut = estimate.cut(layout, oldest, estimate.Edge(kind, core.cutoff, core.edge))
+    cutoff = core.cutoff if kind == BY_TIME else None
+    pieces = unpack(core.total()), unpack(rest) if rest else None, oldest
     seen = View(layout, *pieces, cut, cutoff, tuple(core.centers or ()))
     return intervals.bounded(seen, core.results())
 

@@ -264,10 +264,6 @@ class Core(Bucketing):
             return super().results()
         return self._estimates(self._view(total))
 
-    def cut_oldest(self) -> Cut | None:
-        """Where the edge cuts the oldest leaf, None for an empty window."""
-        return None if self._engine.head == self._engine.tail else self.cut(self._engine.leaf(self._engine.head))
-
     def _view(self, total: Partial) -> LateView:
         """What the answers see of a window of buckets."""
         leaf = self._engine.leaf(self._engine.head)

@@ -7,11 +7,9 @@ tier, where the paper stores every level.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
-from sluicegate.engines.base cimport Engine
 from sluicegate.partials.program cimport Program, Slot, combine, copy
 
 from sluicegate.errors import StoreError

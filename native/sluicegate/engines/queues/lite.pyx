@@ -1,12 +1,10 @@
 """One partial an element, and of its leaf only what is asked for; no engine itself."""
 
-from libc.stdint cimport int64_t
 from libc.stdlib cimport free
 
 from sluicegate.memory.chunks cimport Pool, Queue, at, clear, held, release, reserve, ring_bytes, shape
 from sluicegate.partials.kernels cimport kernel_of
 from sluicegate.partials.program cimport Program, Slot
-from sluicegate.engines.queued cimport Queued
 
 
 cdef class Lite(Queued):

@@ -8,10 +8,8 @@ buckets alone. The readable twin is tests/native/twins/pairs.py.
 
 cimport cython
 from libc.math cimport INFINITY
-from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 
-from sluicegate.engines.base cimport Engine
 from sluicegate.partials.program cimport H_COUNT, H_O_FIRST, Program, Slot, combine, copy
 from sluicegate.engines.tree.widths cimport Term, beyond, extreme, further, is_extreme, nothing, reach, weight
 

@@ -7,14 +7,11 @@ tests/native/twins/staged.py.
 """
 
 cimport cython
-from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 
-from sluicegate.engines.base cimport Engine
 from sluicegate.engines.tree.pairs cimport FRESH, GIVEN, TOOK, Pairs
 from sluicegate.partials.program cimport H_T_FIRST, H_T_LAST, H_O_FIRST, Program, Slot, combine, copy
 from sluicegate.engines.tree.widths cimport Term, extreme, further, is_extreme, nothing
-from sluicegate.histograms._values cimport MaxRule
 
 import struct
 
@@ -155,11 +152,6 @@ cdef class Staged(Engine):
         self.tail += 1
         rebalance(self)
         return 0
-
-    cdef void join(self, const Slot* reading) noexcept nogil:
-        cdef Slot* newest = self.at(self.top - 1)
-        combine(self.p, newest, newest, reading)
-        self.touched()
 
     cdef inline void touched(self) noexcept nogil:
         self.known = min(self.known, self.top - 1)

@@ -4,7 +4,6 @@ The readable twin is tests/native/twins/widths.py.
 """
 
 from libc.math cimport INFINITY
-from libc.stdint cimport int64_t
 
 from sluicegate.partials.program cimport H_COUNT, H_ORDERED, Slot, greatest, least
 
