@@ -15,7 +15,7 @@ import contextlib
 import logging
 import socket
 from collections.abc import Iterable
-from itertools import count
+from itertools import count, takewhile
 from typing import Any, NoReturn
 
 import paho.mqtt.client as paho
@@ -272,4 +272,18 @@ class Client(paho.Client):
 def parse_publish(command: int, packet: bytes | bytearray, version_5: bool, length: int) -> Message | None:
     """A PUBLISH packet after its fixed header, perhaps cut short of its `length`; None where it breaks the protocol."""
     parts = publish_of(command, packet, version_5, length)
+    if parts is None and version_5 and length > len(packet):
+        parts = publish_of(command, _without_properties(command, packet, length), version_5, length)
     return None if parts is None else Message(*parts)
+
+
+def _without_properties(command: int, packet: bytes | bytearray, length: int) -> bytes:
+    """The head of a packet that was cut among its properties, as if it had none: to be acknowledged, and no more.
+
+    Else the broker would send it again on each connection, for ever. Empty where they end beyond the packet.
+    """
+    at = 2 + int.from_bytes(packet[:2], "big") + 2 * bool(command & 0x06)
+    digits = list(takewhile(lambda digit: digit > 127, packet[at : at + 3]))
+    coded = [*digits, *packet[at + len(digits) : at + len(digits) + 1]]
+    size = sum((digit & 127) << 7 * place for place, digit in enumerate(coded))
+    return bytes(packet[:at]) + b"\0" if coded and coded[-1] < 128 and at + len(coded) + size <= length else b""

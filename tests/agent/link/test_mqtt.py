@@ -20,6 +20,8 @@ pytest.importorskip("paho.mqtt.client", reason="the agent's tests need the extra
 import paho.mqtt.client as mqtt
 from brokers import mosquitto, until
 from paho.mqtt.enums import CallbackAPIVersion
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
 
 from sluicegate_agent.config import Config, build
 from sluicegate_agent.errors import EnvironmentRefused
@@ -176,6 +178,39 @@ def test_a_payload_too_large_is_cut_while_it_arrives(broker: int) -> None:
     link._client._sock_close()
     assert [link.poll(0.05, 10) for _ in range(20)] == [[]] * 20
     link.close()
+
+
+def test_properties_too_large_are_cut_as_well(broker: int) -> None:
+    """Whoever publishes such a message must not stop the agent for ever: it is acknowledged, with its whole size."""
+    properties = Properties(PacketTypes.PUBLISH)
+    properties.UserProperty = [("name", "v" * 60_000)] * 5
+    link = Link(config(broker), Counts())
+    subscribed(link)
+    client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2, protocol=mqtt.MQTTv5)
+    client.connect("127.0.0.1", broker)
+    client.loop_start()
+    client.publish("w", b"1", 1, properties=properties).wait_for_publish(60)
+    client.publish("w", b"2", 1).wait_for_publish(60)
+    client.disconnect()
+    client.loop_stop()
+    large, small = gather(link, 2)
+    assert (large.topic, large.payload, small.payload) == ("w", b"", b"2")
+    assert large.whole > 300_000
+    link.ack([large.packet_id, small.packet_id])
+    link.poll(0.1, 10)
+    link._client._sock_close()
+    assert [link.poll(0.05, 10) for _ in range(20)] == [[]] * 20
+    link.close()
+
+
+def test_properties_that_end_beyond_their_packet_are_none() -> None:
+    """Cut among its properties or not: what breaks the protocol is no message."""
+    none = (b"\xff\xff\x7f", b"\xff\xff\xff\xff\x01", b"")
+    for said, is_message in ((b"\x90\x4e", True), *((each, False) for each in none)):
+        packet = b"\0\x01w\0\x09" + said + (b"\x26" * 100 if said else b"")
+        message = parse_publish(0x32, packet, True, 10_100)
+        assert (message is not None) == is_message
+        assert message is None or (message.packet_id, message.payload, message.whole) == (9, b"", 10_094)
 
 
 def test_a_refused_client_keeps_trying_with_a_reason(tmp_path: Path) -> None:
