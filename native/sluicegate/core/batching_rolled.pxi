@@ -6,7 +6,7 @@ Times are in order here: a batch ends where one comes late.
 
 cdef enum:
     LEAST_ROLLED = 128  # readings: of fewer the engine takes as long
-    MOST_ROLLED = 4096  # readings of a window: tiles of longer ones leave the cache, and the engine's blocks are as quick
+    MOST_ROLLED = 4096  # readings of a window: tiles of longer ones leave the cache, the engine's blocks are as quick
     MOST_OF_MOMENTS = 256  # the same of moments
     LEAST_TILE = 4096  # readings at once
     WINDOWS_OF_TILE = 4  # and at least so many windows, since what a window holds is gone through for each tile

@@ -251,7 +251,7 @@ cdef void prefixes(const Bucket* b, bint whole, int64_t start, int64_t end, doub
 
 
 cdef double by_squares(const Bucket* b, double count, double* most, double* rise) noexcept nogil:
-    """The mean less the center; c of the readings sum to c · mean ± at most `most` + `rise` · c. A tangent at `count`."""
+    """The mean less the center; c readings sum to c · mean ± at most `most` + `rise` · c. A tangent at `count`."""
     cdef double n = b.n, mean = b.total / n, squares, at, reached, rounded
     if isnan(b.m2):
         rounded = 2 * (n + 8) * EPSILON * (fabs(b.center) + fmax(fabs(b.low), fabs(b.high)))

@@ -52,7 +52,7 @@ class PairColumn(array):  # type: ignore[type-arg]  # an array is no generic cla
         super().append(value)
         self.seconds.append(value.second)
 
-    def __iadd__(self, other: PairColumn) -> PairColumn:  # type: ignore[override,misc]  # single values have no second ones
+    def __iadd__(self, other: PairColumn) -> PairColumn:  # type: ignore[override,misc]  # single values have none
         self.seconds += other.seconds
         super().__iadd__(other)
         return self

@@ -61,7 +61,7 @@ cdef class Buckets:
     # the samples of past results that the buckets of a sum-like histogram carry
 
     cdef void sample_results(self, const Slot* total, const double* center, int64_t ordinal) noexcept nogil:
-        """Before this reading: take the limits anew, from the current results and their sample; 0, where it is empty."""
+        """Before this reading: take the limits anew, from the results and their sample now; 0 where it is empty."""
         cdef Sum* s
         cdef int j
         for j in range(self.rules.sums.m):

@@ -269,8 +269,9 @@ cdef class KeyedCore(PartitionRows):
         cdef bytearray saved = bytearray()
         if not whole:
             for key in self.removed:
-                text = key.encode() if isinstance(key, str) else b""
-                head = [len(text) if isinstance(key, str) else -1, 0 if isinstance(key, str) else key, 0, 0, 0, 0, 0, -1]
+                named = isinstance(key, str)
+                text = key.encode() if named else b""
+                head = [len(text) if named else -1, 0 if named else key, 0, 0, 0, 0, 0, -1]
                 saved += (<char*> head)[:sizeof(head)] + text
         self.removed = []
         while i != NONE:

@@ -252,7 +252,8 @@ cdef class PartitionRows(Directory):
             m2 = INFINITE
         row = slot.rows + <size_t> (slot.tail - 1) * self.stride
         return More(
-            (slot.rows + <size_t> slot.head * self.stride)[1], row[1], time_of(low), time_of(high), m2 if m2 > 0.0 else 0.0
+            (slot.rows + <size_t> slot.head * self.stride)[1], row[1], time_of(low), time_of(high),
+            m2 if m2 > 0.0 else 0.0,
         )
 
     cdef object _cut(self, const double* row, int64_t cutoff, int64_t known):
@@ -290,7 +291,9 @@ cdef class PartitionRows(Directory):
         for at in range(slot.head, slot.tail):
             row = slot.rows + <size_t> at * self.stride
             if self.width:
-                found.append((time_of(row), (<const int64_t*> row)[1], (<const int64_t*> row)[2], row[3], row[4], row[5]))
+                found.append((
+                    time_of(row), (<const int64_t*> row)[1], (<const int64_t*> row)[2], row[3], row[4], row[5],
+                ))
             else:
                 found.append((time_of(row), row[1]))
         return found
