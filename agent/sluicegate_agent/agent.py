@@ -17,6 +17,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from sluicegate.memory.chunks import give_back_heap
 from sluicegate_agent import health
 from sluicegate_agent.changes import asked, retired
 from sluicegate_agent.config import Config
@@ -403,6 +404,7 @@ class _Life:
         with State(config) as state:
             agent = Agent(config, state, signals.wake, self._planned)
             self.began = True
+            give_back_heap()  # what the configuration and the record took to be read
             agent.reload_outcome = self._reloading.outcome
             self._tell()
             while not signals.received and (idle is None or agent.idle < idle) and not agent.is_over:
