@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 #: Whether every case runs.
 WHOLE = os.environ.get("SLUICEGATE_TESTS") == "whole"
 #: How many windows a check by brute force asks; SLUICEGATE_WINDOWS sets another number.
-WINDOWS = int(os.environ.get("SLUICEGATE_WINDOWS", "1000000" if WHOLE else "100000"))
+WINDOWS = int(os.environ.get("SLUICEGATE_WINDOWS", "1000000" if WHOLE else "50000"))
 
 Case = TypeVar("Case")
 

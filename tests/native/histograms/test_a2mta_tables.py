@@ -17,6 +17,7 @@ from bench.a2mta import run as experiment  # noqa: E402
 from bench.a2mta.check import Followed, Timed  # noqa: E402
 from bench.a2mta.paper import Setting  # noqa: E402
 from bench.a2mta.run import SCENARIOS, follow, run  # noqa: E402
+from thorough import WHOLE  # noqa: E402
 
 import sluicegate as sg  # noqa: E402
 
@@ -44,6 +45,7 @@ def test_limits_are_kept_and_intervals_hold(scenario: str, source: str) -> None:
         assert rows[0]["exact"] == rows[0]["footprint"] == 100.0
 
 
+@pytest.mark.skipif(not WHOLE, reason="as above, of the paper's own size by 120: of the nightly tests")
 def test_the_quick_form_keeps_limits_and_intervals_and_its_memory(tmp_path: Path) -> None:
     """A 120th of the paper: 18 million intervals, none outside, no value over its limit; exit code 0."""
     file = tmp_path / "quick.json"
