@@ -27,6 +27,7 @@ from sluicegate_agent.logs.repeats import Repeats
 from sluicegate_agent.messages import Columns, Decoded, Message, Result, Unreadable
 from sluicegate_agent.payloads import decode
 from sluicegate_agent.plant.entry import Entry, as_it_is, feed_streams
+from sluicegate_agent.record.recovery import now_or_later
 from sluicegate_agent.record.saving import Saving
 from sluicegate_agent.routing.routes import Route
 from sluicegate_agent.state import State
@@ -71,15 +72,14 @@ class Pipeline:
         self.config, self.state, self.clock = config, state, clock
         self.guard = Guard(config.guard.future, clock, unset=config.guard.unset_seconds)
         with state.transaction() as connection:
-            self.identities = Identities(connection, config, self.note)
+            self.identities = Identities(connection, config, self.note, now_or_later(state.streams.values()))
             feed_streams(connection, config, state, self.identities)
             self.windows = Asked(connection, config, state)
         self._most, self._enough = BACKLOG * config.mqtt.receive_maximum, config.commit_messages
         self._unacknowledged: list[int] = []
-        self._messages = self._readings = self.generation = 0
+        self._messages, self._readings, self.generation, self._since, self.limits_wait = 0, 0, 0, 0.0, False
         self.beside: Beside | None = None
         self.recorder, self.saving = recorder, Saving(self, recorder)
-        self._since, self.limits_wait = 0.0, False
         self._touched: dict[tuple[str, str], None] = {}
         self.repeats = Repeats(log)
         self.each = self._each_reading() if config.results.answers_each else None

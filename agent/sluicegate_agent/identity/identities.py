@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -46,7 +45,10 @@ def found_of(verdict: Verdict) -> Found:
 class Identities:
     """The memories of all sources; `note` counts what happens to their numbers."""
 
-    def __init__(self, connection: sqlite3.Connection, config: Config, note: Callable[[str, int], None]) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, config: Config, note: Callable[[str, int], None], until_us: int
+    ) -> None:
+        """`until_us`: no message that was counted has a later time."""
         self.sequences: dict[str, Sequences] = {}
         self.contents: dict[str, Contents] = {}
         self.posted: Posted | None = None
@@ -59,7 +61,7 @@ class Identities:
         senders = sum(source.keys.most if source.is_plant else 1 for source in config.sources)
         self.unsure = Unsure(connection, kept(self._in_flight), self._horizon * senders)
         self.strangers = Strangers(connection)
-        self.under_way = UnderWay(connection, config, kept(self._in_flight), time.time_ns() // 1000)
+        self.under_way = UnderWay(connection, config, kept(self._in_flight), until_us)
         self._fixed = {source.topic for source in config.sources if not source.is_plant}
         self.bare.is_asked = any(is_bare(source) for source in config.sources)
         forget_what_is_read_otherwise(connection, config, self._horizon_of)

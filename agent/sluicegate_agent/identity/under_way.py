@@ -35,8 +35,11 @@ def may_come_twice(connection: sqlite3.Connection) -> None:
 class UnderWay:
     """How many messages of which sources may still be repeats."""
 
-    def __init__(self, connection: sqlite3.Connection, config: Config, most: int, now_us: int) -> None:
-        """`most`: messages that a broker may have on their way. Raises sqlite3.DatabaseError for a damaged row."""
+    def __init__(self, connection: sqlite3.Connection, config: Config, most: int, until_us: int) -> None:
+        """`most`: messages that a broker may have on their way; `until_us`: none that was counted has a later time.
+
+        Raises sqlite3.DatabaseError for a damaged row.
+        """
         found = connection.execute("SELECT value FROM meta WHERE key = ?", (NAME,)).fetchone()
         self._left = {
             name: (most if left == _ALL else left, at) for name, (left, at) in read(found and found[0]).items()
@@ -44,7 +47,7 @@ class UnderWay:
         before = asked_before(connection)["topics"]
         kinds = [(before.get(each.filter.subscription), kind_of(each), each) for each in config.subscribed]
         changed = [each for was, kind, each in kinds if was not in (None, kind)]
-        self._left |= {_name(source): (most, now_us) for source in changed}
+        self._left |= {_name(source): (most, until_us) for source in changed}
         self.changed = False
         if changed:  # before the state says that this configuration was asked
             _write(connection, self._left)

@@ -85,6 +85,16 @@ def test_what_was_under_way_at_a_change_of_identity_is_in_doubt_at_most(
     assert again + new - doubt - more <= 3 <= again + new
 
 
+def test_a_clock_that_is_behind_hides_no_repeat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The board's clock was never set when the configuration changed: what counted has later times than it."""
+    board = Board(tmp_path)
+    board.life(NUMBERED | {"streams": {"x": "v"}}, [], dup=False)
+    board.life(BOTH, [*map(said, range(9))], dup=False)
+    monkeypatch.setattr("time.time_ns", lambda: 10**18)
+    assert board.life(TIMED, [*map(said, range(9))], dup=True) == (9, 9)
+    assert board.life(TIMED, [*map(said, range(9, 12))], dup=False) == (3, 0)
+
+
 @pytest.mark.parametrize("count", [5, 100])
 def test_a_sensor_that_begins_anew_after_its_time_was_dropped_is_heard(tmp_path: Path, count: int) -> None:
     """Its numbers were seen, and nobody knows what they said: they count, in doubt."""
