@@ -47,7 +47,7 @@ demo: $(VENV)/native.stamp ## the whole path on this machine: three agents, an o
 # begins first. What one printed comes when it has ended; where one fails the others go on.
 LONGEST := cloud native agent beside couchbase faults system house
 SUITES := $(LONGEST) $(filter-out $(LONGEST),$(sort $(patsubst tests/%/,%,$(dir $(wildcard tests/*/test_*.py)))))
-BESIDE := tests/agent/identity tests/agent/plant tests/agent/state
+BESIDE := tests/agent/alerts tests/agent/identity tests/agent/plant tests/agent/state
 PARTS_agent := tests/agent $(BESIDE:%=--ignore=%)
 PARTS_beside := $(BESIDE)
 EACH_RUN := $(wordlist 1,4,$(SUITES:%=test-%)) lint $(wordlist 5,99,$(SUITES:%=test-%))
