@@ -16,6 +16,7 @@ ours() {
     echo "checked: $python does not import the build below $copy; run it with an environment of this tree alone" >&2
     exit 2
 }
+export SLUICEGATE_TESTS=combined  # what a test's values lead to together is what the checks are there for
 case $kind in
 bounds)
     SLUICEGATE_BUILD_CHECKED=1 "$python" setup.py -q build_ext --inplace

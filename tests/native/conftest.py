@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from thorough import WHOLE, spread
+from thorough import COMBINED, WHOLE, spread
 from twins import checks as pure_checks
 from twins import core as pure
 
@@ -44,7 +44,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             chosen = test not in begun or zlib.crc32(item.nodeid.encode()) % 8 == 0
             begun.add(test)
         else:
-            chosen = item.nodeid in combined
+            chosen = COMBINED or item.nodeid in combined
         (kept if chosen else left).append(item)
     config.hook.pytest_deselected(items=left)
     items[:] = kept

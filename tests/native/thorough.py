@@ -1,4 +1,7 @@
-"""How much the long checks do: some cases in `make test`, all with SLUICEGATE_TESTS=whole (`make whole`)."""
+"""How much the long checks do: some cases in `make test`, all with SLUICEGATE_TESTS=whole (`make whole`).
+
+SLUICEGATE_TESTS=combined leaves no combination out, and does as much in each as `make test` (`make checked`).
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ from typing import Any, TypeVar
 
 #: Whether every case runs.
 WHOLE = os.environ.get("SLUICEGATE_TESTS") == "whole"
+#: Whether every combination of a test's parameters runs.
+COMBINED = WHOLE or os.environ.get("SLUICEGATE_TESTS") == "combined"
 #: How many windows a check by brute force asks; SLUICEGATE_WINDOWS sets another number.
 WINDOWS = int(os.environ.get("SLUICEGATE_WINDOWS", "1000000" if WHOLE else "50000"))
 
