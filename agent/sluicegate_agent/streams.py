@@ -226,6 +226,8 @@ class Stream:
         self.missing_seen, self.owed = missing, 0
         self.told += gap
         self.changed = True
+        if gap and self._builder.n and gap * self._builder.gap < 0:
+            self.close()  # what came late takes back a loss of another bucket: in one bucket it would hide one of this
         builder, end = self._builder, len(values)
         two = values if isinstance(values, PairColumn) else None
         while begin < end:

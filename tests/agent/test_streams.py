@@ -12,7 +12,7 @@ pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`"
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluicegate.format.bucket import LATE, ORDERED, Bucket, Builder
+from sluicegate.format.bucket import LATE, ORDERED, Bucket, Builder, merge
 from sluicegate_agent.streams import SINGLES_MOST, Stream, pack_readings, unpack_readings
 
 SPAN = 1000
@@ -47,6 +47,18 @@ def test_losses_enter_the_next_bucket_and_late_arrivals_take_them_out() -> None:
     for time, missing in enumerate((7, 7, 10, 10, 9, 9)):
         stream.add(1.0, time, missing)
     assert [b.gap for b in closed(stream)] == [0, 3, -1], "what was missing before the first reading is not known"
+
+
+def test_no_bucket_hides_a_loss_behind_what_came_late() -> None:
+    """What takes back a loss of an earlier bucket has none beside a loss of its own; merged, the loss stays."""
+    stream = Stream(1, "s", 30, 1 << 40)
+    for time, missing in ((0, 0), (20, 1), (30, 1), (40, 0), (50, 0), (60, 2), (70, 2), (80, 1)):
+        stream.add(1.0, time, missing)
+    stream.close()
+    found = closed(stream)
+    assert [(b.n, b.gap) for b in found] == [(3, 1), (2, -1), (2, 2), (1, -1)]
+    assert merge(found[1], found[2]).gap == merge(found[2], found[3]).gap == 2
+    assert merge(merge(found[0], found[1]), found[2]).gap == 3
 
 
 def test_single_readings_stay_while_they_are_few() -> None:
@@ -104,6 +116,8 @@ class OneByOne(Stream):
         if self.builder.n and (time < last or time - first >= self.span_us):
             self.close()
         gap = max(-self.told, missing - self.missing_seen + self.owed)
+        if self.builder.gap * gap < 0:  # what came late takes back a loss of another bucket
+            self.close()
         self.builder.add(value, time, gap, doubt)
         self.missing_seen, self.owed, self.told = missing, 0, self.told + gap
         if self.builder.n == self.folded + len(self.times) + 1:

@@ -102,7 +102,8 @@ cdef void fold(Record* a, const Record* b) noexcept nogil:
     a.t_first, a.t_last = min(a.t_first, b.t_first), max(a.t_last, b.t_last)
     a.n += b.n
     a.x_last = b.x_last
-    a.gap += b.gap
+    # What came late takes back a loss of another place: beside a loss of this one it would hide it, so it is left out.
+    a.gap = max(a.gap, 0) + max(b.gap, 0) if a.gap > 0 or b.gap > 0 else a.gap + b.gap
     a.doubt += b.doubt
     a.flags = ordered | (a.flags | b.flags) & _LATE
 
@@ -308,6 +309,11 @@ cdef class Builder:
     def n(self):
         """The open bucket's readings, 0 where there is none."""
         return self.r.n
+
+    @property
+    def gap(self):
+        """What the open bucket says is missing, 0 where there is none."""
+        return self.r.gap if self.r.n else 0
 
     @property
     def times(self):

@@ -44,6 +44,12 @@ def greatest(b: Bucket) -> Extreme:
     return Extreme(b.high, *places, b.high_n, b.high_pre, b.high_suf)
 
 
+def _gap(a: Bucket, b: Bucket) -> int:
+    """What came late takes back a loss of another place; beside one of this place it is left out."""
+    check_whole(a.gap + b.gap, "gap")
+    return max(a.gap, 0) + max(b.gap, 0) if max(a.gap, b.gap) > 0 else a.gap + b.gap
+
+
 def merge(a: Bucket, b: Bucket) -> Bucket:
     """The bucket of a's readings, then b's. Associative; counts and extremes are exact.
 
@@ -65,7 +71,7 @@ def merge(a: Bucket, b: Bucket) -> Bucket:
         *_place(high),
         a.x_first,
         b.x_last,
-        check_whole(a.gap + b.gap, "gap"),
+        _gap(a, b),
         ordered | (a.flags | b.flags) & LATE,
         _merged_squares(a, b),
         low.often,

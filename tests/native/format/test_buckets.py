@@ -56,6 +56,11 @@ def tree(module: ModuleType, readings: list[Reading], rng: random.Random, first:
     return module.merge(left, tree(module, readings[cut:], rng, first + cut, center))
 
 
+def gap_of(gaps: list[int]) -> int:
+    """Of some readings: what came late counts only where nothing else is missing, or it would hide that."""
+    return sum(gap for gap in gaps if gap > 0) or sum(gaps)
+
+
 def expected(readings: list[Reading], first: int, center: float) -> dict[str, Any]:
     """The record by its definition, recomputed from the readings."""
     values, times = [r[0] for r in readings], [r[1] for r in readings]
@@ -70,7 +75,7 @@ def expected(readings: list[Reading], first: int, center: float) -> dict[str, An
         "pre_high": max(prefixes, default=-math.inf),
         "x_first": values[0],
         "x_last": values[-1],
-        "gap": sum(r[2] for r in readings),
+        "gap": gap_of([r[2] for r in readings]),
         "doubt": sum(r[3] for r in readings),
         "flags": int(times == sorted(times)),
     }

@@ -33,21 +33,25 @@ OLD_FIELDS = tuple(name for name in FIELDS_2 if name not in UNKNOWN)
 def stream(
     seed: int, count: int, *, mean: int = 6, at_hand: float = 1.0, first: int = 0, back: float = 0.05, decimals: int = 2
 ) -> Chunk:
-    """Random buckets with gaps, repeated and backward times; with probability `at_hand` with their single readings."""
+    """Random buckets with gaps, repeated and backward times; with probability `at_hand` with their single readings.
+
+    Gaps are added up whatever their signs, as they were when the committed documents were written.
+    """
     rng = random.Random(seed)
     time, value = 1_600_000_000_000_000, 20.0
     builder = Builder(value, first)
     buckets: list[Bucket] = []
     readings: list[Readings | None] = []
     for _ in range(count):
-        times, values = array("q"), array("d")
+        times, values, gap = array("q"), array("d"), 0
         for _ in range(1 + int(rng.expovariate(1 / mean))):
             time += -7_000_000 if rng.random() < back else rng.choice([0, 60_000_000, 60_000_000, 61_000_001])
             value = round(value + rng.gauss(0, 0.3), decimals)
-            builder.add(value, time, rng.choice([0, 0, 0, 0, 3, -1]))
+            gap += rng.choice([0, 0, 0, 0, 3, -1])
+            builder.add(value, time)
             times.append(time)
             values.append(value)
-        buckets.append(builder.close())
+        buckets.append(builder.close()._replace(gap=gap))
         readings.append((times, values) if rng.random() < at_hand else None)
     return Chunk("edge/1", "weather.temp", INCARNATION, 20.0, buckets, readings, {"uptime_s": 12, "a": "ß"})
 
@@ -292,7 +296,10 @@ GOLDEN_2 = {
 
 def merged_with_older(chunk: Chunk) -> Chunk:
     """Pairs of an old bucket and a new one, made one."""
-    pairs = [merge(older(a), b) for a, b in zip(chunk.buckets[::2], chunk.buckets[1::2], strict=True)]
+    pairs = [
+        merge(older(a), b)._replace(gap=a.gap + b.gap)
+        for a, b in zip(chunk.buckets[::2], chunk.buckets[1::2], strict=True)
+    ]
     return replace(chunk, buckets=pairs, readings=[None] * len(pairs))
 
 
