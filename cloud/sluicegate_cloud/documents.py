@@ -25,8 +25,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from sluicegate.format import chunk as chunks
+from sluicegate.format.gaps import NEVER
 from sluicegate_cloud.errors import GatewayError, PlaceError
 from sluicegate_cloud.grid import Columns, Ints
+from sluicegate_cloud.losses import told_by
 from sluicegate_cloud.places.bucket import OBJECTS, ahead, begin_of
 from sluicegate_cloud.places.compacted import ENDING
 from sluicegate_cloud.schema import BUCKET_FIELDS, OWNER, USED, ddl
@@ -52,6 +54,7 @@ _DOCUMENT = {
     "digest": "string",
     "content": "string",
     "packed": "binary",
+    "gaps": "binary",
     "extras": "map<string, map<bigint, binary>>",
     "skipped": "string",
     "tags": "map<string, string>",
@@ -59,7 +62,8 @@ _DOCUMENT = {
 }
 #: One row a document. `reason`: why it is refused, else null (then `id` and `device` are what it claims, if it says);
 #: `digest`: of its bytes; `content`: of what it says of its stream, without key and health; `packed`: its buckets;
-#: `extras`: what they carry, by name and first ordinal; `skipped`: names of what this Sluicegate does not know;
+#: `gaps`: what they say is missing or came late, and when (`sluicegate.format.gaps`), null where an older Sluicegate
+#: kept it; `extras`: what they carry, by name and first ordinal; `skipped`: names that this Sluicegate does not know;
 #: `tags`: what is known of the stream beside its name; `health`: how the agent was, JSON as it came.
 DOCUMENTS = ddl(_DOCUMENT)
 ARROW = pa.schema([(name, _KINDS[kind]) for name, kind in _DOCUMENT.items()])
@@ -167,6 +171,8 @@ def unpack(batches: Batches) -> Iterator[pa.RecordBatch]:
     """Rows of `dedupe.catalogue` → rows of `schema.BUCKETS`: what is missing at documents, then those in use."""
     for batch in batches:
         yield _holes(batch)
+        if "losses" in batch.schema.names and (losses := _losses(batch)).num_rows:
+            yield losses
         used = batch.filter(pc.equal(batch["fate"], USED))
         if used.num_rows:
             yield bucket_rows(used)
@@ -251,7 +257,7 @@ def _decoded(data: bytes) -> dict[str, Any]:
     content.update(packed)
     row |= {"extras": [(name, [*of.items()]) for name, of in columns["extras"].items()] or None}
     row |= {"skipped": ", ".join(columns["skipped"]) or None, "tags": _pairs(columns.get("tags"))}
-    row |= {"health": _health(columns.get("health"))}
+    row |= {"health": _health(columns.get("health")), "gaps": columns["gaps"].tobytes()}
     return row | {"digest": hashlib.sha256(data).hexdigest(), "content": content.hexdigest(), "packed": packed}
 
 
@@ -282,6 +288,21 @@ def _holes(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({name: batch[name] for name in OWNER} | columns | {"chunk": chunk})
 
 
+def _losses(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A row of n = 0 for every loss that documents tell of, or take back (`losses`)."""
+    batch = batch.filter(pc.is_valid(batch["losses"]))
+    found = [told_by(packed.as_buffer()) for packed in batch["losses"]]
+    of = np.repeat(np.arange(batch.num_rows), [some.shape[0] for some in found])
+    told = np.concatenate(found) if found else told_by(None)
+    zero, none = np.zeros(of.size, np.int64), pa.nulls(of.size, pa.float64())
+    columns: dict[str, Any] = {name: zero if kind == "bigint" else none for name, kind in BUCKET_FIELDS.items()}
+    columns |= {"total": zero.astype(np.float64), "gap": told[:, 2], "t_first": told[:, 0], "t_last": told[:, 1]}
+    columns |= {"first": np.full(of.size, NEVER)}
+    chunk = pa.nulls(of.size, batch["id"].type)
+    heads = {name: batch[name].take(pa.array(of)) for name in OWNER}
+    return pa.RecordBatch.from_pydict(heads | columns | {"chunk": chunk})
+
+
 def fields_of(packed: Any, buckets: int) -> Ints:
     """The packed buckets of one document, (field, bucket); what an older Sluicegate kept has fewer fields: 0, then."""
     told = np.frombuffer(packed, np.int64).reshape(-1, buckets)
@@ -290,7 +311,10 @@ def fields_of(packed: Any, buckets: int) -> Ints:
 
 
 def bucket_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows of DOCUMENTS that are chunks, at least one → rows of `schema.BUCKETS`."""
+    """Rows of DOCUMENTS that are chunks, at least one → rows of `schema.BUCKETS`.
+
+    Where `losses` tell what is missing, and when, the buckets do not.
+    """
     counts = np.asarray(batch["buckets"])
     packed = [fields_of(view.as_buffer(), count) for view, count in zip(batch["packed"], counts, strict=True)]
     whole = np.concatenate(packed, axis=1)
@@ -299,6 +323,8 @@ def bucket_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
         for i, (name, kind) in enumerate(BUCKET_FIELDS.items())
     }
     owner = np.repeat(np.arange(batch.num_rows), counts)
+    if "losses" in batch.schema.names:
+        columns["gap"] = np.where(np.asarray(pc.is_valid(batch["gaps"]))[owner], 0, columns["gap"])
     heads = {name: batch[name].take(pa.array(owner)) for name in (*OWNER, "id")}
     chunk = heads.pop("id")
     return pa.RecordBatch.from_pydict(heads | columns | {"chunk": chunk})

@@ -12,26 +12,33 @@ same: they are `lost`, and missing as the ordinals before a document are.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from sluicegate.constants import LATE
 from sluicegate_cloud.documents import ARROW, fields_of
 from sluicegate_cloud.grid import Ints
+from sluicegate_cloud.losses import Loss, Losses, gaps_of, packed
 from sluicegate_cloud.sameness import Buckets, Mask, parted_by, shared
 from sluicegate_cloud.schema import CONFLICT, COPY, OVERLAP, REFUSED, USED
 
 #: What `place` adds to a document. `hole`: readings missing at it, between the times `hole_from` and `hole_to` in µs;
-#: `lost`: those of them that it has itself, and that are left out.
-PLACED = {"fate": "string", "hole": "bigint", "lost": "bigint", "hole_from": "bigint", "hole_to": "bigint"}
-_PLACED = [("fate", pa.string()), *((name, pa.int64()) for name in ("hole", "lost", "hole_from", "hole_to"))]
+#: `lost`: those of them that it has itself, and that are left out. `losses`: what numbers say is lost, where it was,
+#: and what it takes back of that (`losses`), between `loss_from` and `loss_to` in all; null: its buckets say it.
+PLACED = {
+    "fate": "string", "hole": "bigint", "lost": "bigint", "hole_from": "bigint", "hole_to": "bigint",
+    "losses": "binary", "loss_from": "bigint", "loss_to": "bigint",
+}  # fmt: skip
+_KINDS = {"string": pa.string(), "bigint": pa.int64(), "binary": pa.binary()}
+_PLACED = [(name, _KINDS[kind]) for name, kind in PLACED.items()]
 CATALOGUE = pa.schema([*ARROW, *(pa.field(*one) for one in _PLACED)])
 _READ = (
     "id", "device", "stream", "incarnation", "key", "center", "first", "readings", "buckets", "t_first", "t_last",
-    "digest", "content", "reason",
+    "digest", "content", "reason", "gaps",
 )  # fmt: skip
 #: Columns of a document of which only a part is used, made anew.
 _OF_A_PART = ("readings", "buckets", "gap", "doubt", "t_first", "t_last", "packed")
@@ -54,6 +61,9 @@ class Document:
     lost: int = 0
     hole_from: int = 0
     hole_to: int = 0
+    losses: bytes | None = None
+    loss_from: int | None = None
+    loss_to: int | None = None
     part: dict[str, Any] | None = None
     final: bool = True
     reached: bool = False
@@ -90,6 +100,15 @@ class Document:
             self._buckets = Buckets.of(fields_of(self.packed.as_buffer(), self.row["buckets"]), self.row["center"])
         return self._buckets
 
+    def begins(self, since: int) -> int | None:
+        """The latest time that its first reading after another time may have; None: all of these came late."""
+        gaps = gaps_of(self.row["gaps"])
+        if self.row["gaps"] is not None and (not gaps or gaps[0].gap):
+            return int(self.row["t_first"])  # times never go back in it
+        mine = self.buckets()
+        wanted = (mine.t_last > since) & ((mine.whole("flags") & LATE) == 0)
+        return int(mine.t_last[np.argmax(wanted)]) if wanted.any() else None
+
     def take(self, used: Mask, doubt: Ints) -> None:
         """Use these buckets, with so many of their readings in doubt."""
         self.used, self.doubt = used, doubt
@@ -97,6 +116,13 @@ class Document:
             self.fate = COPY
         elif not used.all() or doubt[used].any():
             self.part = self.buckets().rows(used, doubt)
+
+    def tell(self, losses: Sequence[Loss]) -> None:
+        """What it says is lost, and where; one that an older Sluicegate kept does not say it so."""
+        if losses or self.row["gaps"] is not None:
+            self.losses = packed(losses)
+            self.loss_from = min((loss[0] for loss in losses if loss[2]), default=None)
+            self.loss_to = max((loss[1] for loss in losses if loss[2]), default=None)
 
     def same_board(self, other: Document) -> bool:
         """Whether one board may have written both; what has no key may be of any."""
@@ -114,6 +140,7 @@ class Line:
     waiting: list[Document] = field(default_factory=list)
     versions: list[Document] = field(default_factory=list)
     parted: set[frozenset[str | None]] = field(default_factory=set)
+    losses: Losses = field(default_factory=Losses)
 
     def take(self, new: Document) -> None:
         """Judge the next document by those before it."""
@@ -174,12 +201,23 @@ class Line:
         elif new.fate == USED:
             before, since = self._before(new, any_board=goes_on)
             new.hole, new.hole_from, new.hole_to = max(new.first - before, 0), since, int(new.row["t_first"])
+            if new.hole:
+                new.hole_from, new.hole_to = self.losses.hole(new.key, new.hole, int(new.row["t_last"]), new.begins)
+        if new.fate == USED:
+            unsure = [(int(old.row["t_first"]), int(old.row["t_last"])) for old in self.waiting if old is not new]
+            self._tell(new, unsure, whole=new.part is None)
         self._reach(new)
+
+    def _tell(self, new: Document, unsure: Sequence[tuple[int, int]], *, whole: bool) -> None:
+        """What it says is lost."""
+        new.tell(self.losses.place(new.key, gaps_of(new.row["gaps"]), new.begins, unsure, whole=whole))
 
     def _reach(self, new: Document) -> None:
         """The board has sent what goes so far."""
         new.reached = True
-        self.ends[new.key] = max(self.ends.get(new.key, (0, 0)), (new.end, int(new.row["t_last"])))
+        first, last = int(new.row["t_first"]), int(new.row["t_last"])
+        self.ends[new.key] = max(self.ends.get(new.key, (0, 0)), (new.end, last))
+        self.losses.reach(new.key, first, last)
 
     def _use_a_part(self, new: Document, covered: int, others: list[Document]) -> bool:
         """What goes beyond `covered` and other boards do not hold too; whether they hold how it begins.
@@ -214,7 +252,12 @@ class Line:
         """What ends at `first` or before is overlapped by nothing that comes."""
         for old in self.waiting:
             if old.end <= first:
+                was_used = old.fate == USED
                 _tell_what_is_lost(old, self.recent)
+                if old.fate == USED and not was_used:
+                    self._tell(old, (), whole=False)
+                if old.hole:
+                    self.losses.miss(old.key, old.hole_from, old.hole_to)
         self.waiting = [old for old in self.waiting if not old.final]
         needed = min([first, *(old.first for old in self.waiting)])
         self.recent = [old for old in self.recent if old.end > needed]
@@ -290,9 +333,14 @@ def _taken(line: Line | None, document: Document) -> Line | None:
     if line is None or line.owner != owner:
         if line is not None:
             line.close()
-        line = Line(owner)
+        line = Line(owner, losses=Losses(begun(owner)))
     line.take(document)
     return line
+
+
+def begun(owner: tuple[Any, ...]) -> int:
+    """When the incarnation of a line began, µs."""
+    return int(owner[OWNED_BY.index("incarnation")], 16)
 
 
 def _documents(batch: pa.RecordBatch) -> list[Document]:

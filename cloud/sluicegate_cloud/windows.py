@@ -31,6 +31,7 @@ from sluicegate_cloud.sinks import Sink, into
 
 _OF_A_DOCUMENT = (
     "device", "stream", "center", "fate", "buckets", "packed", "first", "hole", "hole_from", "hole_to", "lost",
+    "losses", "gaps",
 )  # fmt: skip
 _HEAD = {"device": "string", "stream": "string", "window_start": "bigint", "window_end": "bigint"}
 
@@ -147,7 +148,7 @@ def _by_time(documents: DataFrame, grid: Grid, cuts: wire.Cuts) -> DataFrame:
 def _end(pick: Callable[..., Column], of_buckets: str) -> Column:
     """When a document's first bucket begins or its last ends, or what is missing at it does, in µs."""
     hole = sf.when(sf.col("hole") > 0, pick("hole_from", "hole_to"))
-    return pick(sf.when(sf.col("fate") == USED, sf.col(of_buckets)), hole)
+    return pick(sf.when(sf.col("fate") == USED, sf.col(of_buckets)), hole, pick("loss_from", "loss_to"))
 
 
 class Asked(NamedTuple):

@@ -1,7 +1,8 @@
 """What a window must say of how it came about, from the definition, in fractions: completeness, buckets, resolution.
 
-Readings that are missing: of a bucket that says so, somewhere in its time; of documents that did not come, spread
-evenly over the time between the document before and the one after. A window of a span says the mean of the span's.
+Readings that are missing may all be in any window that has a part of the time in which they were: of a bucket that
+says so, up to its last time; of documents that did not come, from the document before to the one after. How complete
+a window is at least follows from them, and from the readings that are in it for certain.
 """
 
 from __future__ import annotations
@@ -21,26 +22,17 @@ _ROUNDED = Fraction(1, 10**9)
 
 @dataclass(frozen=True)
 class Missing:
-    """So many readings, known to exist between two times in µs, both included.
-
-    `among`: of how many readings the bucket is that says so; 0: not known; None: spread evenly over the time.
-    """
+    """So many readings, known to exist between two times in µs, both included; not `sure`: at some time or other."""
 
     low: int
     high: int
     readings: int
-    among: int | None = None
+    sure: bool = True
 
-    def within(self, start: int, end: int) -> tuple[Fraction, Fraction]:
-        """Least and greatest number of them in [start, end)."""
-        if start <= self.low and self.high < end:
-            return Fraction(self.readings), Fraction(self.readings)
-        if self.high < start or end <= self.low:
-            return Fraction(0), Fraction(0)
-        if self.among is not None:
-            return Fraction(0), Fraction(self.readings)
-        share = Fraction(max(min(self.high, end) - max(self.low, start), 0), self.high - self.low)
-        return share * self.readings, share * self.readings
+    def within(self, start: int, end: int) -> tuple[int, int]:
+        """Of how many a window [start, end) must say that they may be in it, and of how many it may."""
+        told = self.sure and start <= self.high and self.low < end
+        return self.readings if told else 0, self.readings
 
 
 class Arrived:
@@ -51,40 +43,23 @@ class Arrived:
         self._first, self._last = [first for first, _ in begun], [last for last, _ in over]
         self._begun = [0, *accumulate(last - first for first, last in begun)]
         self._over = [0, *accumulate(last - first for last, first in over)]
-        self._missing = sorted(missing, key=lambda one: one.low)
-        self._low = [one.low for one in self._missing]
-        self._reach = [*accumulate((one.high for one in self._missing), max)]
+        self._missing = [*missing]
 
     def wrong(self, row: Row, width_us: int) -> Iterator[str]:
         """What `row` says wrongly of the windows of so many µs that it stands for."""
         start, end = row["window_start"], row["window_end"]
         for at in {start, end - width_us}:  # the first and the last window of a span
             yield from self._buckets(row, at, at + width_us)
-        value, count = row["completeness"], Fraction(row["count"])
-        low, high = self._within(row, width_us)
+        value, count, certain = row["completeness"], row["count"], row["count_low"]
+        told = [one.within(start, end) for one in self._missing]
+        low, high = (sum(each[i] for each in told) for i in (0, 1))
         if value is None or math.isnan(value):
             if count or low > 0:
-                yield f"completeness: null, of {count} readings and {float(low)} missing ones"
+                yield f"completeness: null, of {count} readings and {low} missing ones"
         elif count + high == 0:
             yield f"completeness: {value!r}, and nothing is known of the window"
-        else:
-            least = count / (count + high) if count else 0
-            greatest = count / (count + low) if count else 0
-            if not least - _ROUNDED <= Fraction(value) <= greatest + _ROUNDED:
-                yield f"completeness: {value!r} outside [{float(least)!r}, {float(greatest)!r}]"
-
-    def _within(self, row: Row, width_us: int) -> tuple[Fraction, Fraction]:
-        """Least and greatest number missing in one of the row's windows."""
-        start, end = row["window_start"], row["window_end"]
-        some = self._missing[bisect_left(self._reach, start) : bisect_left(self._low, end)]
-        of_buckets = [one for one in some if one.among is not None]
-        told = [one.within(start, start + width_us) for one in of_buckets]
-        if row["buckets"] == len(told) == 1 and of_buckets[0].among and told[0][1]:  # as many as it has readings there
-            each = Fraction(of_buckets[0].readings, of_buckets[0].among)
-            told = [(each * row["count_low"], each * row["count_high"])]
-        mean = Fraction(width_us, end - start)
-        told += [(mean * of, mean * of) for one in some if one.among is None for of in one.within(start, end)[:1]]
-        return sum((low for low, _ in told), Fraction(0)), sum((high for _, high in told), Fraction(0))
+        elif not _share(certain, high) - _ROUNDED <= Fraction(value) <= _share(certain, low) + _ROUNDED:
+            yield f"completeness: {value!r} of {certain} readings and {low} … {high} missing ones"
 
     def _buckets(self, row: Row, start: int, end: int) -> Iterator[str]:
         """Those that have a time in common with the window."""
@@ -95,3 +70,7 @@ class Arrived:
             mean = Fraction(self._begun[begun] - self._over[over], begun - over)
             if abs(Fraction(row["resolution_us"]) - mean) > mean * _ROUNDED:
                 yield f"resolution_us: {row['resolution_us']!r}, it is {float(mean)!r}"
+
+
+def _share(certain: int, missing: int) -> Fraction:
+    return Fraction(certain, certain + missing) if missing else Fraction(1)

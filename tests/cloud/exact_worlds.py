@@ -15,6 +15,7 @@ from cloud_streams import Row, frame_rows
 from merge_truth import Truth, judged
 from random_worlds import Board, Cut, random_cut, random_fleet
 
+from sluicegate.format.bucket import Bucket
 from sluicegate.format.chunk import Chunk, encode
 from sluicegate_cloud.estimates.components import components, families
 from sluicegate_cloud.estimates.lower import lower
@@ -91,14 +92,19 @@ def lose(board: Board, rng: random.Random, share: float) -> list[Missing]:
             else:
                 since = min(bucket.t_first for bucket in run)
                 if lost:
-                    low, high = sorted((since if before is None else before, since))
-                    holes.append(Missing(low, high, lost))
-                before, lost = max(bucket.t_last for bucket in run), 0
+                    low = since if before is None else before
+                    holes.append(Missing(*sorted((low, since)), lost, low <= since and _in_order(run)))
+                before, lost = max(before or since, *(bucket.t_last for bucket in run)), 0
                 kept.append((number, center, run))
                 readings += board.readings[at : at + count]
             at += count
     board.incarnations[:], board.readings[:] = kept, readings
     return holes
+
+
+def _in_order(run: Sequence[Bucket]) -> bool:
+    """Whether the first reading is the oldest."""
+    return run[0].t_last <= min((bucket.t_first for bucket in run[1:]), default=run[0].t_last)
 
 
 def truth_of(boards: Iterable[Board]) -> Truth:
@@ -116,7 +122,7 @@ def bucket_times(board: Board) -> list[tuple[int, int]]:
 def gaps(board: Board) -> Iterator[Missing]:
     """What buckets say is missing before their readings."""
     for _, _, run in board.incarnations:
-        yield from (Missing(of.t_first, of.t_last, of.gap, of.n) for of in run if of.gap)
+        yield from (Missing(of.t_first, of.t_last, of.gap) for of in run if of.gap)
 
 
 def _hole_row(hole: Missing) -> Row:
@@ -148,12 +154,12 @@ def fleets_windows(spark: Any, rng: random.Random, streams: int, boards: int) ->
 
 
 def _anywhere(missing: Sequence[Missing], spans: Sequence[Mapping[str, Any]]) -> Iterator[Missing]:
-    """A device's span says the mean of its windows, whichever of them a fleet's window is."""
+    """A device's span says of each of its windows what may be missing in any."""
     for one in missing:
         over = [row for row in spans if row["window_start"] <= one.high and one.low < row["window_end"]]
         low = min([one.low, *(row["window_start"] for row in over)])
         high = max([one.high, *(row["window_end"] for row in over)])
-        yield Missing(low, high, one.readings, 0 if over else one.among)
+        yield Missing(low, high, one.readings, one.sure and not over)
 
 
 def windows_of(

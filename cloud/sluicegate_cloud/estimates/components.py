@@ -127,7 +127,6 @@ def _add_parts(windows: Part, out: Columns, needed: Sequence[ModuleType]) -> Non
     for at, part in windows.cuts():
         low, high, raw_low, raw_high = part.sums_and_raw(out["ref"], at)
         raw = part.total + part.count * part.rows["center"]
-        share = part.rows["gap"] * part.count / part.rows["n"]
         for name, values in (
             ("part_n", part.rows["n"]),
             ("count_low", part.count_low),
@@ -138,7 +137,7 @@ def _add_parts(windows: Part, out: Columns, needed: Sequence[ModuleType]) -> Non
             ("raw_low", raw_low),
             ("raw_high", raw_high),
             ("raw_part", raw),
-            ("missing", share),
+            ("missing", part.rows["gap"]),
             ("doubt", np.minimum(part.rows["doubt"], part.count)),
             ("buckets", part.rows["buckets"]),
             ("span_us", part.rows["span_us"]),

@@ -48,7 +48,7 @@ def lower(parts: Columns, aggregates: Sequence[str] = AGGREGATES) -> Columns:
     for name, answer in (("sum", _sum(parts)), ("mean", _mean(parts)), ("min", _min(parts)), ("max", _max(parts))):
         out |= _answer(name, *answer, presence)
     out |= _more(parts, set(aggregates), out, presence)
-    out |= _quality(parts, value)
+    out |= _quality(parts, out)
     return out
 
 
@@ -151,10 +151,14 @@ def _mean(parts: Columns) -> tuple[Floats, Floats, Floats, Floats]:
     return ref, low, high, _slack(parts)
 
 
-def _quality(parts: Columns, count: NDArray[np.int64]) -> Columns:
-    certain = np.maximum(count - parts["doubt"], 0.0)  # a repeat is no reading: neither merged nor known to exist
-    known = certain + parts["missing"]
-    complete = np.divide(certain, known, out=np.where(count > 0, 1.0, np.nan), where=known > 0)
+def _quality(parts: Columns, known: Columns) -> Columns:
+    """Completeness is the least that it can be: of the readings that are certain, beside all that may be missing.
+
+    A repeat is no reading: neither merged nor known to exist.
+    """
+    certain, missing = known["count_low"].astype(np.float64), parts["missing"]
+    whole = np.where(known["count"] > 0, 1.0, np.nan)
+    complete = np.divide(certain, certain + missing, out=whole, where=missing > 0)
     buckets = parts["buckets"]
-    resolution = np.divide(parts["span_us"], buckets, out=np.full(known.shape, np.nan), where=buckets > 0)
+    resolution = np.divide(parts["span_us"], buckets, out=np.full(missing.shape, np.nan), where=buckets > 0)
     return {"completeness": complete, "resolution_us": resolution, "buckets": buckets}

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from sluicegate.format.gaps import NEVER
 from sluicegate_cloud.fleet.folding import fold_frames
 from sluicegate_cloud.grid import (
     MOST,
@@ -172,10 +173,12 @@ def _block(rows: Columns, grid: Grid, shift: Ints, lane: Ints, ends: Ints, cente
     moved = shift[rows["owner"]]
     rows["first_frame"], rows["last_frame"] = rows["first_frame"] + moved, rows["last_frame"] + moved
     full = rows["n"] > 0
-    holes = {name: rows[name][~full] for name in ("owner", "first_frame", "last_frame", "t_first", "t_last", "gap")}
+    holes = {name: rows[name][~full] for name in ("owner", "first", "first_frame", "last_frame", "gap")}
     of_holes, first, last = [], lane[holes["owner"]], ends[holes["owner"]]
+    by_number = holes["first"] == NEVER  # between two readings, which make windows
     for name in ("first_frame", "last_frame"):  # what is missing before or after the stream makes no windows
-        of_holes.append(np.clip(holes[name], first, last))
+        holes[f"whole_{name}"] = np.clip(holes[name], first - grid.width, last + grid.width)
+        of_holes.append(np.clip(holes[name], first, last)[~by_number])
         holes[name] = np.clip(holes[name], first - (grid.width - 1), last + (grid.width - 1))
     rows = _in_order(rows if full.all() else {name: column[full] for name, column in rows.items()})
     owners = replace(_owners(rows, shift, lane), **centers)

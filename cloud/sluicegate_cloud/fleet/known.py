@@ -21,7 +21,10 @@ def as_frames(rows: Columns, every: Sequence[str]) -> Columns:
     """Buckets, or frames already, with the fields of frames; `every`: the fields that all rows have (`wire.Fields`)."""
     if "buckets" in every:
         return rows
-    rows = rows | {"buckets": (rows["n"] > 0).astype(np.int64), "span_us": rows["t_last"] - rows["t_first"]}
+    full = rows["n"] > 0
+    rows = rows | {"buckets": full.astype(np.int64), "span_us": rows["t_last"] - rows["t_first"]}
+    if rows["gap"].any():  # of a bucket that takes back what was told elsewhere nobody knows where it was
+        rows["gap"] = np.where(full, np.maximum(rows["gap"], 0), rows["gap"])
     if "m2" in every:
         rows |= squares(rows)
     if "log_total" in every:

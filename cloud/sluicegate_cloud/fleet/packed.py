@@ -11,10 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluicegate.format.gaps import NEVER
 from sluicegate_cloud.documents import fields_of
 from sluicegate_cloud.fleet.known import as_frames
 from sluicegate_cloud.fleet.wire import MOST, ROWS, WHOLE, Cuts, Fields, Rows, Source, owners, pieces_of, unknown
 from sluicegate_cloud.grid import Columns, Grid, Ints
+from sluicegate_cloud.losses import told_by
 from sluicegate_cloud.schema import BUCKET_FIELDS, USED
 
 _AT = {name: i for i, name in enumerate(BUCKET_FIELDS)}
@@ -47,12 +49,31 @@ def with_holes(columns: Columns, holes: Mapping[str, Any], owner: Ints, center: 
     first, lost = holes["first"], holes["lost"]
     times = [pick(holes["hole_from"], holes["hole_to"]) for pick in (np.minimum, np.maximum)]
     told: Columns = {"gap": holes["hole"], "t_first": times[0], "t_last": times[1], "owner": owner, "center": center}
-    told |= {"first": np.where(lost == 0, first - holes["hole"], -1 - first), "total": np.zeros(owner.size)}
-    told |= {"first_frame": grid.frame_of(times[0]), "last_frame": grid.frame_of(times[1])}
+    return _with_missing(columns, told | {"first": np.where(lost == 0, first - holes["hole"], -1 - first)}, grid)
+
+
+def with_losses(columns: Columns, losses: Sequence[Any], owner: Ints, center: Any, grid: Grid) -> Columns:
+    """And a row of n = 0 for each loss that documents tell of, or take back: the `losses` of each.
+
+    What a document tells so its buckets do not: their gaps are 0 then (`told`).
+    """
+    found = [told_by(some) for some in losses]
+    of = np.repeat(np.arange(len(found)), [some.shape[0] for some in found])
+    if not of.size:
+        return columns
+    since, upto, gap, _ = np.concatenate(found).T
+    told = {"gap": gap, "t_first": since, "t_last": upto, "owner": owner[of], "center": np.asarray(center)[of]}
+    return _with_missing(columns, told | {"first": np.full(of.size, NEVER)}, grid)
+
+
+def _with_missing(columns: Columns, told: Columns, grid: Grid) -> Columns:
+    size = told["gap"].size
+    told |= {f"{end}_frame": grid.frame_of(told[f"t_{end}"]) for end in ("first", "last")}
+    told |= {"total": np.zeros(size)}
     out = {}
     for name, column in columns.items():
         empty = np.nan if column.dtype == np.float64 else 0
-        out[name] = np.concatenate((column, told.get(name, np.full(owner.size, empty, column.dtype))))
+        out[name] = np.concatenate((column, told.get(name, np.full(size, empty, column.dtype))))
     return out
 
 
@@ -107,9 +128,14 @@ def _rows(table: pa.Table, wanted: Fields, grid: Grid, cuts: Cuts) -> Rows:
     pieces = [fields_of(view.as_buffer(), count) for view, count in zip(packed, counts.tolist(), strict=True)]
     columns = columns_of(pieces, wanted, grid)
     columns |= {"owner": np.repeat(owner[used], counts), "center": np.repeat(center[used], counts)}
+    tells = np.asarray(pc.is_valid(table["gaps"]).combine_chunks())
+    columns["gap"] = np.where(np.repeat(tells[used], counts), 0, columns["gap"])
     some = table["hole"].to_numpy() > 0
     holes = {name: table[name].to_numpy()[some] for name in HOLES}
     columns = with_holes(columns, holes, owner[some], center[some], grid)
+    some = np.asarray(pc.greater(pc.binary_length(table["losses"]), 0).fill_null(False).combine_chunks())
+    losses = [packed.as_buffer() for packed in table["losses"].filter(pa.array(some))]
+    columns = with_losses(columns, losses, owner[some], center[some], grid)
     of_pieces = pieces_of(device, stream, number, cuts)
     with np.errstate(all="ignore"):
         return Rows(as_frames(columns, wanted.every), device, stream, pieces=of_pieces)

@@ -13,7 +13,6 @@ from sluicegate_cloud.compiled import COMPILED, cut_pairs, records_of
 from sluicegate_cloud.fleet.block import Block
 from sluicegate_cloud.grid import Axis, Columns, Floats, Ints, block_positions, expand_ranges
 from sluicegate_cloud.inside import Inside, Place
-from sluicegate_cloud.sliding import Slide, add_at
 
 #: Windows that are answered at a time: their columns stay in the processor's cache.
 WINDOWS = 1 << 14
@@ -100,53 +99,17 @@ class Part:
         return records_of(self.crossing) if COMPILED else None
 
     def missing(self) -> Floats:
-        """Readings missing in each window: a hole's are spread over its time, a bucket's gap stays with it.
-
-        Each window of a span is told what is missing in one of its length.
-        """
+        """Readings that may be missing in each window, in any of a span's: each hole and gap that it touches."""
         out = self.certain.fold(self.certain.rows["gap"].astype(np.float64), np.add, 0.0)
-        if self.block.holes["gap"].size:
-            spans = self.axis.spans
-            alone = np.setdiff1d(np.arange(self.size), spans)
-            out[alone] += self._missing_in_windows(self.axis.first[alone])
-            out[spans] += self._missing_in_spans(spans)
-        return out
-
-    def _missing_in_windows(self, first: Ints) -> Floats:
-        """What of the holes is in the windows that begin at the frames `first`.
-
-        A hole has a share in frames where nothing is known to be, which the windows' own positions leave out.
-        """
-        if first.size == 0:
-            return np.zeros(0)
-        width = self.grid.width
-        apart = np.flatnonzero(np.diff(first) > width)
-        begins, ends = first[np.concatenate(([0], apart + 1))], first[np.concatenate((apart, [first.size - 1]))]
-        frames = expand_ranges(begins, ends + (width - 1))[1]
-        missing = self._shares(frames, frames)
-        at = block_positions(frames, width)
-        slide = Slide(at, at, width, first.size, at[np.searchsorted(frames, first)], at.size)
-        return np.asarray(slide.fold(missing, np.add, 0.0))
-
-    def _missing_in_spans(self, spans: Ints) -> Floats:
-        """What of the holes is in a window of each of these spans, on average."""
-        width = self.grid.width
-        first, last = self.axis.first[spans], self.axis.last[spans] + (width - 1)
-        return self._shares(first, last) * (width / (last - first + 1))
-
-    def _shares(self, first: Ints, last: Ints) -> Floats:
-        """What of the holes is in the frames `first` … `last` of each range; the ranges ascend."""
-        out, all_holes = np.zeros(first.size), self.block.holes
-        low = np.searchsorted(last, all_holes["first_frame"])
-        high = np.searchsorted(first, all_holes["last_frame"], side="right") - 1
-        row, at = expand_ranges(low, high)
-        holes = {name: column[row] for name, column in all_holes.items()}
-        shift = self.block.owners.shift[holes["owner"]]
-        begin, end = self.grid.start_us(first[at] - shift), self.grid.start_us(last[at] + 1 - shift)
-        since, upto = holes["t_first"], holes["t_last"]
-        inside = np.maximum(np.minimum(upto, end) - np.maximum(since, begin), 0)
-        here = (begin <= since) & (since < end)
-        add_at(out, at, holes["gap"] * np.where(upto > since, inside / np.maximum(upto - since, 1), here))
+        holes = self.block.holes
+        if holes["gap"].size:
+            begin = np.searchsorted(self.axis.last, holes["whole_first_frame"] - (self.grid.width - 1))
+            end = np.searchsorted(self.axis.first, holes["whole_last_frame"], side="right")
+            some = begin < end
+            change = np.zeros(self.size + 1, np.int64)
+            np.add.at(change, begin[some], holes["gap"][some])
+            np.subtract.at(change, end[some], holes["gap"][some])
+            out += np.cumsum(change[:-1])
         return out
 
 

@@ -221,6 +221,7 @@ def without(documents: DataFrame, aside: Aside) -> DataFrame:
             "fate": sf.when(gone, sf.lit(REFUSED)).otherwise(sf.col("fate")),
             "hole": sf.when(is_whole, sf.lit(0)).otherwise(hole),
             "lost": sf.when(is_whole | gone, sf.lit(0)).otherwise(sf.col("lost")),
+            **{name: sf.when(~is_whole, sf.col(name)) for name in ("losses", "loss_from", "loss_to")},
             **{name: sf.when(gone, of).otherwise(sf.col(name)) for name, of in ends.items()},
         }
     ).select(documents.columns)

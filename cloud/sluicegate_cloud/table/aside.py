@@ -81,6 +81,9 @@ def without(table: pa.Table, aside: Aside) -> pa.Table:
     told = {name: pc.if_else(pa.array(gone), new, table[name].combine_chunks()) for name, new in changes.items()}
     told["hole"] = pa.array(np.where(is_whole, 0, hole + gone * of["readings"]))
     told["lost"] = pa.array(np.where(is_whole | gone, 0, lost))
+    for name in ("losses", "loss_from", "loss_to"):
+        kind = table.schema.field(name).type
+        told[name] = pc.if_else(pa.array(is_whole), pa.scalar(None, kind), table[name].combine_chunks())
     for name, column in told.items():
         at = table.column_names.index(name)
         table = table.set_column(at, table.schema.field(at), column)

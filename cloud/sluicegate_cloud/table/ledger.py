@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluicegate_cloud.grid import Ints
-from sluicegate_cloud.placing import CATALOGUE, OWNED_BY, Document, Line
+from sluicegate_cloud.losses import Before, Losses, losses_of
+from sluicegate_cloud.placing import CATALOGUE, OWNED_BY, Document, Line, begun
 from sluicegate_cloud.schema import REFUSED, RETIRED, USED
 from sluicegate_cloud.table.horizon import too_late
 from sluicegate_cloud.table.versions import Store
@@ -87,6 +88,15 @@ def judge(
     return Judged(told, fresh, touched, copies, refused.num_rows)
 
 
+def load(store: Store, name: str) -> pa.Table:
+    """A ledger that was written; what an older Sluicegate did not write is empty."""
+    table = store.read(name)
+    for at, one in enumerate(LEDGER):
+        if one.name not in table.column_names:
+            table = table.add_column(at, one, pa.nulls(table.num_rows, one.type))
+    return table
+
+
 def empty() -> pa.Table:
     """A ledger without a document."""
     return LEDGER.empty_table()
@@ -112,7 +122,7 @@ def forgiven(store: Store, index: Row, paths: Iterable[str]) -> Row | None:
     found = unreadable(store, [index]).intersection(paths)
     if not found:
         return None
-    table = store.read(index["ledger"])
+    table = load(store, index["ledger"])
     gone = pc.and_(pc.equal(table["fate"], REFUSED), pc.is_in(table["path"], value_set=pa.array(sorted(found))))
     return index | written(store, table.filter(pc.invert(gone)))
 
@@ -202,7 +212,7 @@ class _Lines:
         old = self._ledger.slice(cut, end - cut).to_pylist()
         documents = [Document(row, _Later(row, load)) for row in old] + [Document(row, row["packed"]) for row in new]
         documents.sort(key=lambda each: (each.first, -each.row["readings"], each.row["digest"], each.row["path"]))
-        line = Line(owner, ends=self._ends(begin, cut))
+        line = Line(owner, ends=self._ends(begin, cut), losses=self._losses(owner, begin, cut))
         for document in documents:
             line.take(document)
         line.close()
@@ -213,6 +223,23 @@ class _Lines:
             out.rows.append(row)
             out.touched += _touched(before.get(row["digest"]), row)
         return out
+
+    def _losses(self, owner: tuple[str, str, str], begin: int, cut: int) -> Losses:
+        """What the documents before told is lost."""
+        if cut == begin:
+            return Losses(begun(owner))
+        some = self._ledger.slice(begin, cut - begin)
+
+        def before() -> Before:
+            reached = some.filter(some["reached"].fill_null(False))
+            first, last = (_ints(reached, name) for name in ("t_first", "t_last"))
+            gone = some.filter(pc.greater(some["hole"].fill_null(0), 0))
+            holes = np.stack([_ints(gone, name) for name in ("hole_from", "hole_to")], axis=1)
+            told = [losses_of(one.as_buffer()) for one in some["losses"].drop_null()]
+            losses = np.concatenate(told) if told else losses_of(None)
+            return Before(some["key"][0].as_py(), first, last, holes, losses)
+
+        return Losses(begun(owner), before, has_holes=bool(_ints(some, "hole").any()))
 
     def _after_retired(self, begin: int, end: int) -> int:
         """Where the documents begin whose buckets are kept: others cannot be compared."""
@@ -250,12 +277,12 @@ class _Lines:
 def _row(document: Document) -> Row:
     """The document's row of the ledger."""
     told = {name: document.row.get(name) for name in LEDGER.names}
-    for name in ("fate", "reason", "hole", "lost", "hole_from", "hole_to", "reached", "part"):
+    for name in ("reason", "reached", *_CHANGES, "loss_from", "loss_to"):
         told[name] = getattr(document, name)
     return told
 
 
-_CHANGES = ("fate", "hole", "lost", "hole_from", "hole_to", "part")
+_CHANGES = ("fate", "hole", "lost", "hole_from", "hole_to", "losses", "part")
 
 
 def _touched(old: Row | None, new: Row) -> Iterator[tuple[int, int]]:
@@ -267,6 +294,8 @@ def _touched(old: Row | None, new: Row) -> Iterator[tuple[int, int]]:
             yield row["t_first"], row["t_last"]
         if row is not None and row["hole"]:
             yield min(row["hole_from"], row["hole_to"]), max(row["hole_from"], row["hole_to"])
+        if row is not None and row["loss_from"] is not None:
+            yield row["loss_from"], row["loss_to"]
 
 
 def _ints(table: pa.Table, name: str) -> Ints:

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from sluicegate_cloud.errors import TableError
 from sluicegate_cloud.schema import RETIRED
 from sluicegate_cloud.table import aside, horizon, read, run, shard
+from sluicegate_cloud.table import ledger as ledgers
 from sluicegate_cloud.table.streams import streams_of
 from sluicegate_cloud.table.units import Ledger
 from sluicegate_cloud.table.versions import Store, Version
@@ -94,7 +95,7 @@ def _shard(store: Store, version: Version, number: int, horizon_us: int) -> run.
     index = store.read_json(version.shards[str(number)])
     told = {"documents": 0, "buckets": 0}
     if index["ledger"]:
-        ledger = store.read(index["ledger"])
+        ledger = ledgers.load(store, index["ledger"])
         gone = horizon.retirable(ledger, horizon_us)
         told = {"documents": int(gone.sum()), "buckets": int(np.asarray(ledger["buckets"].fill_null(0))[gone].sum())}
         if gone.any():

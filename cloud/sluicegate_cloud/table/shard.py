@@ -53,7 +53,7 @@ def merge(
     definition, there = version.definition, version.shards.get(str(number))
     before: Index = EMPTY | (store.read_json(there) if there else {})
     index: Index = {key: dict(of) if isinstance(of, dict) else of for key, of in before.items()}
-    table = store.read(before["ledger"]) if before["ledger"] else ledgers.empty()
+    table = ledgers.load(store, before["ledger"]) if before["ledger"] else ledgers.empty()
     old_tags = _tags(store, before)
     told: dict[str, Any] = {"documents": 0, "copies": 0, "refused": 0}
     touched: ledgers.Touched = {}

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from sluicegate_cloud.documents import fields_of
 from sluicegate_cloud.fleet.known import as_frames
-from sluicegate_cloud.fleet.packed import HOLES, columns_of, with_holes
+from sluicegate_cloud.fleet.packed import HOLES, columns_of, with_holes, with_losses
 from sluicegate_cloud.fleet.wire import Fields, Rows
 from sluicegate_cloud.grid import Grid, Ints
 from sluicegate_cloud.schema import BUCKET_FIELDS, RETIRED, USED
@@ -55,6 +55,11 @@ class Ledger:
         self.hole = numbers_of(table, "hole")
         hole_from, hole_to = (numbers_of(table, name) for name in ("hole_from", "hole_to"))
         self.hole_low, self.hole_high = np.minimum(hole_from, hole_to), np.maximum(hole_from, hole_to)
+        self.loss_low, self.loss_high = (numbers_of(table, name) for name in ("loss_from", "loss_to"))
+        #: Which tell of losses where these were (`losses`), and which told of any.
+        self.tells = np.asarray(pc.is_valid(table["gaps"]).combine_chunks())
+        told = np.asarray(pc.is_valid(table["loss_from"]).combine_chunks())
+        self.losses = told & (self.used | (self.hole > 0))
         self.first = numbers_of(table, "first")
         self.center = np.asarray(table["center"].combine_chunks().to_numpy(zero_copy_only=False), np.float64)
         retired = np.asarray(pc.equal(table["fate"], RETIRED).combine_chunks())
@@ -100,11 +105,12 @@ class Ledger:
         return float(self.center[first]), float(self.center[mine].min()), float(self.center[mine].max())
 
     def overlapping(self, rows: Ints, times: tuple[int, int]) -> Ints:
-        """Those that have a bucket or a hole between the times."""
+        """Those that have a bucket, a hole or a loss between the times."""
         low, high = times
         inside = self.used[rows] & (self.of["t_last"][rows] >= low) & (self.of["t_first"][rows] <= high)
         holes = (self.hole[rows] > 0) & (self.hole_high[rows] >= low) & (self.hole_low[rows] <= high)
-        return np.asarray(rows[inside | holes])
+        losses = self.losses[rows] & (self.loss_high[rows] >= low) & (self.loss_low[rows] <= high)
+        return np.asarray(rows[inside | holes | losses])
 
     def cuts(self, rows: Ints, times: tuple[int, int]) -> list[int]:
         """Where those documents are cut between the times, so that no part has many more than MOST buckets."""
@@ -197,12 +203,16 @@ def _rows(units: Sequence[Unit], ledger: Ledger, packed: dict[int, Any], wanted:
     of_bucket = np.repeat(np.arange(used.sum()), counts)
     columns = columns_of(pieces, wanted, grid)
     columns |= {"owner": owner[used][of_bucket], "center": ledger.center[rows[used]][of_bucket]}
+    columns["gap"] = np.where(ledger.tells[rows[used]][of_bucket], 0, columns["gap"])
     kept = (columns["t_last"] >= low[used][of_bucket]) & (columns["t_first"] <= high[used][of_bucket])
     if not kept.all():
         columns = {name: column[kept] for name, column in columns.items()}
     at = np.flatnonzero(ledger.hole[rows] > 0)
     holes = {name: numbers_of(ledger.table, name)[rows[at]] for name in HOLES} if at.size else {}
     columns = with_holes(columns, holes, owner[at], ledger.center[rows[at]], grid)
+    at = np.flatnonzero(ledger.losses[rows])
+    losses = [one.as_buffer() for one in ledger.table["losses"].take(pa.array(rows[at]))]
+    columns = with_losses(columns, losses, owner[at], ledger.center[rows[at]], grid)
     device, stream = (pa.array([unit[i] for unit in units], pa.string()) for i in (0, 1))
     with np.errstate(all="ignore"):
         return Rows(as_frames(columns, wanted.every), device, stream)

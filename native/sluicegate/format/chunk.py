@@ -266,14 +266,17 @@ def columns(data: bytes) -> dict[str, Any]:
 
     Where a header's field and a column share a name the column is meant. A single reading is a row of n = 1; its
     bucket's gap is on the first of them. `extras`: by name, what buckets carry, by their first ordinal; `skipped`: the
-    names of those that it does not know; `totals`: first and last time, sums of gap and doubt. Raises ChunkError.
+    names of those that it does not know; `totals`: first and last time, sums of gap and doubt; `gaps`: `gaps.gaps`.
+    Raises ChunkError.
     """
+    from sluicegate.format.gaps import gaps
+
     header, content = _opened(data)
     rows = body.rows(content, header["center"])
     extras, skipped = _extras_by_ordinal(content, header)
     totals = {name: header[name] for name in ("t_first", "t_last", "gap")} | {"doubt": content.in_doubt()}
     told = {key: value for key, value in header.items() if key != "data"}
-    return {**told, **rows, "extras": extras, "skipped": skipped, "totals": totals}
+    return {**told, **rows, "extras": extras, "skipped": skipped, "totals": totals, "gaps": gaps(content)}
 
 
 def _extras_by_ordinal(content: Body, header: Header) -> tuple[dict[str, dict[int, bytes]], tuple[str, ...]]:

@@ -153,7 +153,8 @@ def by_time(documents: pa.Table) -> pa.Table:
     used = pc.equal(placed["fate"], "used")
     times = pc.if_else(used, placed["t_first"], None), pc.min_element_wise(placed["hole_from"], placed["hole_to"])
     holes = pc.if_else(pc.greater(placed["hole"], 0), times[1], None)
-    placed = placed.append_column("since", pc.min_element_wise(times[0], holes))
+    losses = pc.min_element_wise(placed["loss_from"], placed["loss_to"])
+    placed = placed.append_column("since", pc.min_element_wise(times[0], holes, losses))
     placed = placed.filter(pc.or_(used, pc.greater(placed["hole"], 0)))
     return placed.sort_by([(name, "ascending") for name in ("device", "stream", "since", "first")])
 

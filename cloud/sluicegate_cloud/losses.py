@@ -1,0 +1,287 @@
+"""Between which times readings are missing that numbers or ordinals say exist, less what came late after all.
+
+A device numbers its readings in the order of their times. So a reading that is missing before one that came was taken
+since the newest one before that, and one that came late was taken where its own time is: it takes back what was told
+of that place, wherever its bucket is. A loss is a row of n = 0 between two times, as a hole in the ordinals is; a
+late reading is the same row with a negative number, so that each window that has the one has the other. What cannot be
+placed for certain is not taken back: no window says that it is more complete than it is.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from sluicegate.format.gaps import NEVER, WIDTH
+from sluicegate_cloud.grid import Ints
+
+#: Losses of a line that may still be taken back: of more, those that reach least far stay told.
+MOST = 1 << 18
+#: Documents by whose times it is known how far a board had come: one whose clock was years off is soon forgotten.
+RECENT = 8
+#: Between two times, both included, so many are lost, fewer where the number is negative; and what kind of row it is.
+Loss = tuple[int, int, int, int]
+#: Told; told and to be taken back; not told yet, as its end is not known (since when, and how many); told at last.
+SURE, OPEN, OWED, PAID = range(4)
+Key = str | None
+_FIELDS = 4
+
+
+class Gap(NamedTuple):
+    """A row of `sluicegate.format.gaps`."""
+
+    ordinal: int
+    gap: int
+    since: int
+    first: int
+    last: int
+    until: int
+
+    def is_unsure(self, unsure: Iterable[tuple[int, int]]) -> bool:
+        """Whether it has no time, or one between two of these."""
+        return self.first == NEVER or any(low <= self.last and self.first <= high for low, high in unsure)
+
+
+class Before(NamedTuple):
+    """Documents of one board before those that are judged, in their order: their times; the times of the holes before
+    them, and all losses that were told.
+    """
+
+    key: Key
+    first: Ints
+    last: Ints
+    holes: Ints
+    losses: Ints
+
+
+def gaps_of(packed: bytes | None) -> list[Gap]:
+    """Of a document, in order."""
+    rows = np.frombuffer(packed or b"", np.int64).reshape(-1, WIDTH)
+    return [Gap(*row) for row in rows.tolist()]
+
+
+def losses_of(packed: bytes | None) -> Ints:
+    """A row for each of `packed`: from, to, readings, kind."""
+    return np.frombuffer(packed or b"", np.int64).reshape(-1, _FIELDS)
+
+
+def told_by(packed: bytes | None) -> Ints:
+    """Those of them that say what is lost."""
+    rows = losses_of(packed)
+    return np.asarray(rows[rows[:, 2] != 0])
+
+
+def packed(losses: Iterable[Loss]) -> bytes:
+    """As a column has them."""
+    return np.array([*losses], np.int64).tobytes()
+
+
+@dataclass(slots=True)
+class _Board:
+    """What is known of one key.
+
+    `ends`: the last times of its documents, ascending; `recent`: of the last ones; `oldest`: its oldest time. By the
+    time to which each reaches, ascending, the losses that are not taken back: since when, and how many. `owed`: holes
+    whose end is not known yet: since when, and how many.
+    """
+
+    ends: list[int] = field(default_factory=list)
+    recent: list[int] = field(default_factory=list)
+    oldest: int | None = None
+    upto: list[int] = field(default_factory=list)
+    open: list[tuple[int, int]] = field(default_factory=list)
+    holes: list[tuple[int, int]] = field(default_factory=list)
+    owed: tuple[int, int] | None = None
+
+    def reach(self, first: int, last: int) -> None:
+        """A document lies between these times."""
+        insort(self.ends, last)
+        self.recent = [*self.recent[1 - RECENT :], last]
+        self.oldest = first if self.oldest is None else min(self.oldest, first)
+
+    def tell(self, since: int, upto: int, readings: int) -> None:
+        """So many are lost, or fewer than before."""
+        at = bisect_left(self.upto, upto)
+        while at < len(self.upto) and self.upto[at] == upto and self.open[at][0] != since:
+            at += 1
+        if at < len(self.upto) and self.upto[at] == upto:
+            left = self.open[at][1] + readings
+            self.open[at] = since, left
+            if left <= 0:
+                del self.upto[at], self.open[at]
+        elif readings > 0:
+            self.upto.insert(at, upto)
+            self.open.insert(at, (since, readings))
+            if len(self.upto) > MOST:
+                del self.upto[0], self.open[0]
+
+    def told_of(self, first: int, last: int) -> list[int]:
+        """Which losses may be of a time between these, two at most."""
+        found: list[int] = []
+        for at in range(bisect_left(self.upto, first), len(self.upto)):
+            if self.open[at][0] <= last:
+                found.append(at)
+            elif at + 1 >= len(self.open) or self.open[at + 1][0] >= self.open[at][0]:
+                break  # losses do not lie across each other, but where clocks went back
+            if len(found) > 1:
+                break
+        return found
+
+    def owe(self, recent: int, readings: int) -> None:
+        """So many are missing since a time, and it is not known yet until when."""
+        since, before = self.owed or (recent, 0)
+        self.owed = min(since, recent), before + readings
+
+    def hides(self, first: int, last: int) -> bool:
+        """Whether what was told between these times may be in a document that did not come."""
+        return any(low <= last and first <= high for low, high in self.holes)
+
+
+class Losses:
+    """Those of one line (a stream of one incarnation), document after document.
+
+    `begun`: when its incarnation began, µs: what is missing before the first document that came was taken since then.
+    `before`: asked when it is needed; `has_holes`: whether documents did not come before those that are judged.
+    """
+
+    def __init__(
+        self, begun: int = NEVER, before: Callable[[], Before | None] | None = None, *, has_holes: bool = False
+    ) -> None:
+        self._begun, self._before, self._has_holes = begun, before, has_holes
+        self._boards: dict[Key, _Board] = {}
+        self._waiting: list[tuple[Key, int, int]] = []
+        self._told: list[Loss] = []
+
+    def reach(self, key: Key, first: int, last: int) -> None:
+        """A document between these times is in use, or a copy of one, and those that follow go on from it."""
+        self._waiting.append((key, first, last))
+
+    def hole(self, key: Key, readings: int, last: int, begins: Callable[[int], int | None]) -> tuple[int, int]:
+        """Between which times the readings of documents that did not come before this one were taken.
+
+        `last`: its last time; `begins`: of its first reading after a time that did not come late, the latest time that
+        it may have. What `place` tells then puts it where else it may have been: at the first document that came there
+        is no reading before, and in one all of which came late none after.
+        """
+        self._learn()
+        board, boards = self._board(key), self._of(key)
+        recent = max((max(board.recent, default=NEVER) for board in boards), default=NEVER)
+        since = recent if recent <= last else _newest(boards, last)
+        upto = begins(since)
+        if recent > last or upto is None:
+            board.owe(max(recent, last), readings)
+            self._told.append((max(recent, last), readings, 0, OWED))
+        upto = last if upto is None else upto
+        if since == NEVER:
+            since = min(self._begun, upto)
+            self._told += [(since, upto, readings, SURE), (upto, upto, -readings, SURE)]
+            board.holes.append((since, upto))
+            return upto, upto
+        board.holes.append((since, upto))
+        return since, upto
+
+    def place(
+        self, key: Key, gaps: Sequence[Gap], begins: Callable[[int], int | None],
+        unsure: Sequence[tuple[int, int]] = (), *, whole: bool = True,
+    ) -> list[Loss]:  # fmt: skip
+        """What a document tells; `unsure`: times of which others tell that are not judged yet.
+
+        Not `whole`: nothing is taken back of it, nor by it.
+        """
+        out, self._told = self._told, []
+        if any(gap.gap for gap in gaps) or self._owes():
+            self._learn()
+            board = self._board(key)
+            if board.owed is not None and (upto := begins(board.owed[0])) is not None:
+                out.append((board.owed[0], upto, board.owed[1], PAID))
+                board.holes.append(out[-1][:2])
+                board.owed = None
+        for gap in gaps:
+            if gap.gap > 0:
+                since, upto = self._lost(key, gap)
+                out.append((since, upto, gap.gap, OPEN if whole else SURE))
+                if whole:
+                    self._board(key).tell(since, upto, gap.gap)
+            elif gap.gap and whole and not gap.is_unsure(unsure):
+                out += self._late(key, gap)
+        return out
+
+    def miss(self, key: Key, low: int, high: int) -> None:
+        """What documents between these times told is not known."""
+        self._learn()
+        self._board(key).holes.append((min(low, high), max(low, high)))
+
+    def _owes(self) -> bool:
+        """Whether a hole's end is not known."""
+        if self._before is not None and self._has_holes:
+            self._learn()
+        return any(board.owed for board in self._boards.values())
+
+    def _lost(self, key: Key, gap: Gap) -> tuple[int, int]:
+        boards = self._of(key)
+        since = max(gap.since, _newest(boards, gap.first))
+        if since != NEVER:
+            return since, gap.last
+        if any(board.holes for board in boards):  # at the first document that came: nothing is known of those before
+            return min(self._begun, gap.first), gap.last
+        oldest = [board.oldest for board in boards if board.oldest is not None]
+        until = [time for time in (gap.until, *oldest) if time != NEVER]
+        return gap.first, max(gap.last, min(until, default=gap.last))
+
+    def _late(self, key: Key, gap: Gap) -> list[Loss]:
+        """All in one place: where there are two, or it may be told by what did not come, it is not known."""
+        boards = self._of(key)
+        if any(board.hides(gap.first, gap.last) for board in boards):
+            return []
+        found = [(board, at) for board in boards for at in board.told_of(gap.first, gap.last)]
+        if len(found) != 1:
+            return []
+        board, at = found[0]
+        upto, (since, left) = board.upto[at], board.open[at]
+        if -gap.gap > left:
+            return []
+        board.tell(since, upto, gap.gap)
+        return [(since, upto, gap.gap, OPEN)]
+
+    def _of(self, key: Key) -> list[_Board]:
+        """Those whose documents the board may have written, or that it goes on from."""
+        mine = [board for of in dict.fromkeys((key, None)) if (board := self._boards.get(of)) and board.ends]
+        return mine if mine and key is not None else [*self._boards.values()]
+
+    def _board(self, key: Key) -> _Board:
+        return self._boards.setdefault(key, _Board())
+
+    def _learn(self) -> None:
+        """What came before is looked at once something is missing: of most streams nothing ever is."""
+        if self._before is not None:
+            told, self._before = self._before(), None
+            if told is not None:
+                self._boards[told.key] = _board_of(told)
+        for key, first, last in self._waiting:
+            self._board(key).reach(first, last)
+        self._waiting.clear()
+
+
+def _board_of(told: Before) -> _Board:
+    """What is known after those documents, as if they had come one after the other."""
+    board = _Board(np.sort(told.last).tolist(), told.last[-RECENT:].tolist(), int(told.first.min()))
+    for since, upto, readings, kind in told.losses.tolist():
+        if kind == OPEN:
+            board.tell(since, upto, readings)
+        elif kind == OWED:
+            board.owe(since, upto)
+        else:
+            board.holes.append((since, upto))
+            board.owed = None if kind == PAID else board.owed
+    board.holes += ((min(hole), max(hole)) for hole in told.holes.tolist())
+    return board
+
+
+def _newest(boards: Iterable[_Board], time: int) -> int:
+    """The newest last time of their documents that is not after this one."""
+    found = [board.ends[at - 1] for board in boards if (at := bisect_right(board.ends, time))]
+    return max(found, default=NEVER)

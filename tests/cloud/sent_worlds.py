@@ -1,0 +1,215 @@
+"""Numbered readings as a device sends them, lost, delayed and kept back on the way; and how complete each window is.
+
+The truth is made of what was sent, what arrived and which documents came. Buckets are those of the agent.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sluicegate.format.bucket import Bucket, merge
+from sluicegate.format.chunk import Chunk, encode
+from sluicegate_agent.streams import Stream, unpack_readings
+
+SECOND = 1_000_000
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A message: its number, the time of its reading (µs), and the streams that it has a reading for."""
+
+    number: int
+    time: int
+    streams: tuple[str, ...]
+
+
+@dataclass
+class Held:
+    """Of one stream: when its readings were taken, by number; the messages that arrived, by ordinal; of each number
+    that is not there when a later one comes the ordinal that shows it, −1: none does.
+    """
+
+    times: dict[int, int]
+    arrived: list[Sent] = field(default_factory=list)
+    told: dict[int, int] = field(default_factory=dict)
+    documents: list[tuple[bytes, range]] = field(default_factory=list)
+
+
+@dataclass
+class World:
+    """What one device sent, and what became of it: by stream."""
+
+    device: str
+    sent: list[Sent]
+    streams: dict[str, Held]
+
+
+def random_world(rng: random.Random, device: str = "d", *, stamped: bool = False) -> World:
+    """Losses and outages; what was kept back comes after later readings, at once or among them.
+
+    Each message has a reading of every stream: else a message that comes late takes something back at another time.
+
+    `stamped`: a reading that comes late has the time at which it came.
+    """
+    streams = rng.choice([("s",), ("s",), ("s", "t")])
+    sent = [*_sent(rng, streams)]
+    order = [*_on_the_way(rng, sent, stamped=stamped)]
+    world = World(device, sent, {})
+    for stream in streams:
+        held = _arrived(Held({one.number: one.time for one in sent if stream in one.streams}), order, stream)
+        if held.arrived:
+            held.documents = [*_documents(rng, world.device, stream, held, order)]
+            world.streams[stream] = held
+    return world
+
+
+def _sent(rng: random.Random, streams: Sequence[str]) -> Iterator[Sent]:
+    now, step, silent = rng.randrange(600) * SECOND, rng.choice([1, 3, 20]) * SECOND, rng.choice([0.0, 0.03])
+    since = rng.randrange(1, 100)
+    for number in range(since, since + rng.randrange(2, 160)):
+        now += rng.randrange(1, step + 1)
+        now += rng.randrange(400) * SECOND if rng.random() < silent else 0
+        yield Sent(number, now, tuple(streams))
+
+
+def _on_the_way(rng: random.Random, sent: Sequence[Sent], *, stamped: bool) -> Iterator[Sent]:
+    """In the order in which they arrive, those that do."""
+    lost, late, outage = rng.choice([0.0, 0.02, 0.2]), rng.choice([0.0, 0.03, 0.3]), rng.choice([0.0, 0.0, 0.03])
+    kept: list[tuple[int, Sent]] = []
+    until, keeps = 0, False
+    for at, one in enumerate(sent):
+        if at >= until and rng.random() < outage:
+            until, keeps = at + rng.randrange(1, 30), rng.random() < 0.7
+        due = [old for when, old in kept if when <= at]
+        kept = [each for each in kept if each[0] > at]
+        yield from (Sent(old.number, one.time, old.streams) if stamped else old for old in due)
+        if rng.random() < lost or (at < until and not keeps):
+            continue
+        if at < until:
+            kept.append((until + rng.choice([0, 1, at - until + 30, 60]), one))
+        elif rng.random() < late:
+            kept.append((at + rng.randrange(1, 30), one))
+        else:
+            yield one
+
+
+def _arrived(held: Held, order: Sequence[Sent], stream: str) -> Held:
+    seen = set[int]()
+    for one in order:
+        seen.add(one.number)
+        if stream in one.streams:
+            low, high = min(seen), max(seen)
+            for number in range(low, high):
+                held.told.setdefault(number, len(held.arrived) or -1)
+            held.arrived.append(one)
+    return held
+
+
+def _documents(
+    rng: random.Random, device: str, stream: str, held: Held, order: Sequence[Sent]
+) -> Iterator[tuple[bytes, range]]:
+    """What the agent seals; now and then it merged neighbours before, as it does where its disk is full."""
+    made = [*_buckets(rng, order, stream)]
+    for _ in range(rng.choice([0, 0, len(made) // 3, len(made)])):
+        at = rng.randrange(len(made))
+        if at + 1 < len(made):
+            made[at : at + 2] = [(merge(made[at][0], made[at + 1][0]), None)]
+    center, at = made[0][0].x_first, 0
+    while at < len(made):
+        run = made[at : at + rng.randrange(1, 7)]
+        at += len(run)
+        first, last = run[0][0], run[-1][0]
+        chunk = Chunk(device, stream, f"{1:016x}", center, [of for of, _ in run], [each for _, each in run])
+        yield encode(chunk), range(first.first, last.first + last.n)
+
+
+def _buckets(rng: random.Random, order: Sequence[Sent], stream: str) -> Iterator[tuple[Bucket, Any]]:
+    """By the agent's stream, told how many numbers are missing when each reading comes."""
+    agent, seen = Stream(1, stream, rng.choice([1, 4, 30, 100]), rng.choice([15, 3_600]) * SECOND), set[int]()
+    for one in order:
+        seen.add(one.number)
+        missing = max(seen) - min(seen) + 1 - len(seen)
+        if stream in one.streams:
+            agent.add(float(one.number % 7), one.time, missing)
+    agent.close()
+    for closed in agent.closed:
+        yield Bucket.unpack(closed.bucket), unpack_readings(closed.readings) if closed.readings else None
+
+
+@dataclass
+class Found:
+    """Windows that were looked at: `right`, `lower` than the truth, of those complete in truth how many `say` so."""
+
+    windows: int = 0
+    right: int = 0
+    lower: int = 0
+    complete: int = 0
+    say: int = 0
+    hidden: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+    def judge(
+        self, rows: Iterable[Mapping[str, Any]], came: Sequence[tuple[Held, set[int]]], slide: int, width: int
+    ) -> None:
+        """Hold the rows of streams together to what was sent: `came` has each stream's ordinals that were merged."""
+        merged = [held.arrived[at].time for held, ordinals in came for at in ordinals]
+        missing = [time for held, ordinals in came for time in _missing(held, ordinals, slide, width)]
+        seen: set[int] = set()
+        for row in rows:
+            for start in range(row["window_start"], row["window_end"] - width + 1, slide):
+                seen.add(start)
+                self._one(row["completeness"], start, start + width, merged, missing)
+        self._without_a_row(seen, merged, missing, slide, width)
+
+    def _one(self, value: float | None, start: int, end: int, merged: list[int], missing: list[int]) -> None:
+        here = sum(start <= time < end for time in merged)
+        gone = sum(start <= time < end for time in missing)
+        truth = here / (here + gone) if here + gone else None
+        said = None if value is None or math.isnan(value) else value
+        self.windows += 1
+        if truth is None or said is None:
+            if gone:
+                self.wrong.append(f"window {start}: null, {gone} are missing")
+            return
+        self.complete += gone == 0
+        self.say += gone == 0 and said == 1.0
+        self.right += abs(said - truth) < 1e-9
+        self.lower += said < truth - 1e-9
+        if said > truth + 1e-9:
+            self.wrong.append(f"window {start}: {said}, in truth {truth}: {here} are there, {gone} missing")
+            self.hidden += said == 1.0
+
+    def _without_a_row(self, seen: set[int], merged: list[int], missing: list[int], slide: int, width: int) -> None:
+        """Between the first and the last reading a window of which something is missing has a row."""
+        for time in missing:
+            for start in range((time - width) // slide * slide + slide, time // slide * slide + 1, slide):
+                inside = min(merged) // slide * slide <= start <= max(merged)
+                if start not in seen and inside:
+                    self.wrong.append(f"window {start}: no row, a reading of {time} is missing")
+
+
+def _missing(held: Held, ordinals: set[int], slide: int, width: int) -> Iterator[int]:
+    """The times of what is missing as far as the device has windows: from its first reading that came."""
+    begin = min((held.arrived[at].time for at in ordinals), default=0) // slide * slide - width + slide
+    yield from (time for time in _gone(held, ordinals) if time >= begin)
+
+
+def _gone(held: Held, ordinals: set[int]) -> Iterator[int]:
+    """The times of readings that documents which came say exist, and that are in none of them.
+
+    Where the document of a late reading did not come, nor the one that told of its loss, nobody knows when it was.
+    """
+    newest, latest = max(ordinals, default=-1), 0
+    for at, one in enumerate(held.arrived):
+        known = one.time >= latest or held.told.get(one.number) in ordinals
+        latest = max(latest, one.time)
+        if at not in ordinals and at < newest and known:
+            yield one.time
+    numbers = {one.number for one in held.arrived}
+    for number, at in held.told.items():
+        if number not in numbers and at in ordinals and number in held.times:
+            yield held.times[number]

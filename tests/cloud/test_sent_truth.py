@@ -1,0 +1,105 @@
+"""No window says that it is more complete than it is: numbered readings, lost and late, against what was sent."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from sent_worlds import SECOND, Found, World, random_world
+from table_worlds import store_at, table_of, take_in
+from thorough import number
+
+from sluicegate_cloud.documents import ARROW
+from sluicegate_cloud.fleet import packed, wire
+from sluicegate_cloud.grid import Grid
+from sluicegate_cloud.merging import answers
+from sluicegate_cloud.merging.whole import whole
+from sluicegate_cloud.placing import ORDER, place
+from sluicegate_cloud.table import read
+from sluicegate_cloud.table.versions import Definition
+
+
+def in_batch(documents: Sequence[bytes], grid: Grid, max_empty: int) -> Iterator[dict[str, Any]]:
+    """All windows of documents, as the batch answers them, in this process."""
+    by = [(name.removesuffix(" desc"), "descending" if name.endswith("desc") else "ascending") for name in ORDER]
+    ordered = table_of(documents).cast(ARROW).sort_by(by).combine_chunks()
+    placed = pa.Table.from_batches([*place(ordered.to_batches())])
+    source = packed.source(wire.fields(("count",), folded=False), grid)
+    of_devices = answers.devices(grid, source, ("count",), max_empty, bounded=False)
+    yield from (row for batch in of_devices(placed.to_batches()) for row in batch.to_pylist())
+    shares = pa.Table.from_batches([*answers.shares(grid, source, ("count",), max_empty)(placed.to_batches())])
+    shares = shares.sort_by([(name, "ascending") for name in ("stream", "kind", "frame")]).combine_chunks()
+    yield from (row for batch in whole(grid, ("count",), max_empty)(shares.to_batches()) for row in batch.to_pylist())
+
+
+def some_came(rng: random.Random, world: World) -> dict[str, list[tuple[bytes, range]]]:
+    """Of each stream the documents that came: the first ones did, since nothing is known of what was before."""
+    lost = rng.choice([0.0, 0.0, 0.2])
+    return {
+        stream: [one for at, one in enumerate(held.documents) if at < 2 or rng.random() >= lost]
+        for stream, held in world.streams.items()
+    }
+
+
+def judged(found: Found, rng: random.Random, worlds: Sequence[World]) -> None:
+    """Hold what a batch says of devices, of which some documents came, and of all of them to the truth."""
+    grid = Grid(rng.choice([7, 30, 200]) * SECOND, rng.choice([1, 1, 2, 5]), 0)
+    came = [some_came(rng, world) for world in worlds]
+    documents = [one for streams in came for some in streams.values() for one, _ in some]
+    if not documents:
+        return
+    rows = [*in_batch(documents, grid, rng.choice([2, 10_000]))]
+    width = grid.width * grid.slide_us
+    for stream in ("s", "t"):
+        everyone = []
+        for world, streams in zip(worlds, came, strict=True):
+            ordinals = {at for _, run in streams.get(stream, ()) for at in run}
+            if ordinals:
+                everyone.append((world.streams[stream], ordinals))
+                mine = [row for row in rows if row["device"] == world.device and row["stream"] == stream]
+                found.judge(mine, everyone[-1:], grid.slide_us, width)
+        if everyone:
+            mine = [row for row in rows if row["device"] is None and row["stream"] == stream]
+            found.judge(mine, everyone, grid.slide_us, width)
+
+
+@pytest.mark.parametrize("seed", range(number(400, 25)))
+def test_no_window_says_more_than_is_true(seed: int) -> None:
+    """Of devices and of all: what is lost is missing in each window in which it was taken."""
+    rng, found = random.Random(seed), Found()
+    for _ in range(4):
+        judged(found, rng, [random_world(rng, device) for device in "ab"[: rng.choice([1, 2])]])
+    assert found.wrong[:5] == []
+
+
+def said(rows: Sequence[dict[str, Any]]) -> dict[Any, tuple[int, float | None]]:
+    """Of each window how many readings it has, and how complete it is."""
+    return {
+        (row["device"], row["stream"], row["window_start"], row["window_end"]): (row["count"], row["completeness"])
+        for row in rows
+    }
+
+
+@pytest.mark.parametrize("seed", range(number(400, 25)))
+def test_increments_say_what_batch_says(seed: int, tmp_path: Path) -> None:
+    """Documents in any order, in some runs, some of them twice."""
+    rng = random.Random(seed)
+    grid, most = Grid(rng.choice([7, 30, 200]) * SECOND, rng.choice([1, 1, 2, 5]), 0), rng.choice([2, 10_000])
+    worlds = [random_world(rng, device) for device in "ab"[: rng.choice([1, 2])]]
+    documents = [one for world in worlds for some in some_came(rng, world).values() for one, _ in some]
+    sent = [*documents, *rng.sample(documents, len(documents) // 5)]
+    rng.shuffle(sent)
+    width, slide = grid.width * grid.slide_us, grid.slide_us
+    told = {"shards": 2, "cell_us": slide * 50, "max_empty": most}
+    store, version = store_at(tmp_path / "table", Definition(width, slide, 0, ("count",), **told))
+    runs = rng.choice([1, 2, 5, len(sent)])
+    for part in range(runs):
+        if some := sent[part::runs]:
+            version = take_in(store, version, table_of(some, 1_000 * part))
+    if documents:
+        rows = read.rows_of(store, version).to_pylist()
+        assert said(rows) == said([*in_batch(documents, grid, most)])
