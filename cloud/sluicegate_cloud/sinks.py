@@ -35,6 +35,8 @@ _HELD = 8 * _GROUP
 _LONGEST = 255
 #: What Spark escapes in the name of a folder, with the control characters.
 _SPECIAL = frozenset("\"#%'*/:=?\\\x7f{[]^")
+#: How the folder of what has no name is called.
+_NULLS = "__HIVE_DEFAULT_PARTITION__"
 Pass = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
@@ -153,9 +155,9 @@ def _by_stream(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
 
 
 def _escaped(name: str) -> str:
-    """As Spark escapes a partition's value: readers bring every name back."""
-    if not name:
-        return "__HIVE_DEFAULT_PARTITION__"
+    """As Spark escapes a partition's value: readers bring every name back, also that of a folder of nulls."""
+    if name in ("", _NULLS):
+        return name.replace("_", "%5F", 1) or _NULLS
     return "".join(f"%{ord(c):02X}" if c in _SPECIAL or ord(c) < 32 else c for c in name)
 
 
@@ -209,7 +211,7 @@ def windows_at(out: Path) -> ds.Dataset:
     """The same, to be read a batch at a time; a stream "007" stays text. Raises SinkError when there are none."""
     if not (out / WINDOWS).is_dir():
         raise SinkError(f"{str(out)!r} holds no windows: give the folder that `sluicegate cloud merge --out` wrote")
-    stream = ds.partitioning(pa.schema([("stream", pa.string())]), flavor="hive")
+    stream = ds.HivePartitioning(pa.schema([("stream", pa.string())]), null_fallback="\0")  # every stream has a name
     return ds.dataset(out / WINDOWS, format="parquet", partitioning=stream)
 
 

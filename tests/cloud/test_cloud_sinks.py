@@ -14,6 +14,7 @@ from sluicegate_cloud import sinks
 from sluicegate_cloud.errors import SinkError
 
 NAMES = ["temp", "a/b=c", "100 %", "naïve ∑", "007", '"quoted"', "[x]^{y}", "tab\tbed"]
+NAMES += ["null", "__HIVE_DEFAULT_PARTITION__"]
 
 
 def batches(task: int) -> list[pa.RecordBatch]:

@@ -46,6 +46,10 @@ def _roll_ups(by: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
         if not names or not all(map(TAG.fullmatch, names)):
             raise SourceError(f"by {','.join(names)!r}: expected names of tags by comma, such as site,line")
         found.setdefault(frozenset(names), tuple(dict.fromkeys(names)))
+    told: dict[str, str] = {}
+    for name in (name for names in found for name in sorted(names)):
+        if (other := told.setdefault(name.lower(), name)) != name:
+            raise SourceError(f"by {other!r} and {name!r}, which differ in case only: SQL takes their columns for one")
     return tuple(found.values())
 
 

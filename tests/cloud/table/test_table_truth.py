@@ -127,6 +127,9 @@ def test_a_roll_up_is_made_once() -> None:
     for names in ((), ("",), ("site", ""), (" line",)):
         with pytest.raises(SourceError, match="expected names of tags by comma"):
             job.definition_of(60, 60, ("mean",), by=(names,))
+    for by in ((("site",), ("Site",)), (("site", "SITE"),)):
+        with pytest.raises(SourceError, match="differ in case only"):
+            job.definition_of(60, 60, ("mean",), by=by)
 
 
 @pytest.mark.parametrize("seed", range(number(150, 4)))
