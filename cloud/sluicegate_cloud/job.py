@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from sluicegate_cloud import alarms, metrics, quality, shares, sinks
-from sluicegate_cloud.dedupe import PROBLEMS, catalogue
 from sluicegate_cloud.errors import SourceError, SparkError
 from sluicegate_cloud.extras.asked import Asked, sorted_out
 from sluicegate_cloud.extras.long import MOST_WINDOWS, NONE, long_buckets
@@ -24,6 +23,7 @@ from sluicegate_cloud.feed.gateway import Gateway
 from sluicegate_cloud.fleet import sparse
 from sluicegate_cloud.fleet.wire import MOST
 from sluicegate_cloud.grid import Grid
+from sluicegate_cloud.lines.dedupe import PROBLEMS, catalogue
 from sluicegate_cloud.names import AGGREGATES
 from sluicegate_cloud.progress import step
 from sluicegate_cloud.schema import USED

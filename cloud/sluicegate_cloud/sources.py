@@ -13,12 +13,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from sluicegate_cloud.dedupe import USED, catalogue
 from sluicegate_cloud.documents import DOCUMENTS, PATHS, decode_contents, decode_files, unpack
 from sluicegate_cloud.errors import SourceError, StrictError
 from sluicegate_cloud.feed import keep as feed_keep
 from sluicegate_cloud.feed import source as feed
 from sluicegate_cloud.feed.gateway import Gateway, is_gateway
+from sluicegate_cloud.lines.dedupe import USED, catalogue
 from sluicegate_cloud.places import compacted
 from sluicegate_cloud.places.bucket import OBJECTS, Bucket, Object
 from sluicegate_cloud.places.folder import Folder

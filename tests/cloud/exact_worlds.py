@@ -166,9 +166,9 @@ def windows_of(
     spark: Any, fleets: dict[str, list[Board]], cut: Cut, rng: random.Random | None = None
 ) -> list[dict[str, Any]]:
     """All windows, from documents; `rng` sends some twice, in any order."""
-    from sluicegate_cloud.dedupe import catalogue
     from sluicegate_cloud.documents import DOCUMENTS, Found, document_batches
     from sluicegate_cloud.frames import merge_frames, place_in_frames
+    from sluicegate_cloud.lines.dedupe import catalogue
     from sluicegate_cloud.sources import buckets_of
     from sluicegate_cloud.windows import sliding_windows, windows_of_documents
 

@@ -25,12 +25,13 @@ from small_spark import SMALL
 
 from gateway import Gateway, databases
 from sluicegate_agent.sync.contract import Document
-from sluicegate_cloud import dedupe, sources
+from sluicegate_cloud import sources
 from sluicegate_cloud.documents import as_now, bucket_rows
 from sluicegate_cloud.errors import GatewayError, SinkError, SourceError
 from sluicegate_cloud.feed import changes, client, keep, rows
 from sluicegate_cloud.feed import gateway as places
 from sluicegate_cloud.feed.gateway import Gateway as Place
+from sluicegate_cloud.lines import dedupe
 from sluicegate_cloud.table import job
 from sluicegate_cloud.table import stream as streaming
 from sluicegate_cloud.table.read import rows_of

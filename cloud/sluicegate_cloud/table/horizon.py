@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluicegate_cloud.grid import Ints
-from sluicegate_cloud.placing import OWNED_BY
+from sluicegate_cloud.lines.placing import OWNED_BY
 from sluicegate_cloud.schema import REFUSED, RETIRED, USED
 from sluicegate_cloud.table.versions import Definition, Store
 

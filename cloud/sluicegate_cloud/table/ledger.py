@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluicegate_cloud.grid import Ints
+from sluicegate_cloud.lines.placing import CATALOGUE, OWNED_BY, Document, Line, begun
 from sluicegate_cloud.losses import Before, Losses, losses_of
-from sluicegate_cloud.placing import CATALOGUE, OWNED_BY, Document, Line, begun
 from sluicegate_cloud.schema import REFUSED, RETIRED, USED
 from sluicegate_cloud.table.horizon import too_late
 from sluicegate_cloud.table.versions import Store

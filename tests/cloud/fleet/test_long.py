@@ -27,11 +27,11 @@ from sluicegate.format.bucket import Builder
 from sluicegate_cloud import grid as grids
 from sluicegate_cloud.fleet import packed, spread, wire
 from sluicegate_cloud.grid import Grid
+from sluicegate_cloud.lines.placing import ORDER, place
 from sluicegate_cloud.merging import answers
 from sluicegate_cloud.merging import whole as merging
 from sluicegate_cloud.merging.whole import whole
 from sluicegate_cloud.names import ALL
-from sluicegate_cloud.placing import ORDER, place
 from sluicegate_cloud.schema import BUCKET_FIELDS
 
 WANTED = wire.fields(ALL, folded=False)

@@ -34,8 +34,8 @@ def sent() -> pa.Table:
 @pytest.fixture(scope="module")
 def documents(spark: Any, sent: pa.Table) -> Any:
     """Placed."""
-    from sluicegate_cloud.dedupe import catalogue
     from sluicegate_cloud.documents import DOCUMENTS
+    from sluicegate_cloud.lines.dedupe import catalogue
 
     return catalogue(spark.createDataFrame(sent, DOCUMENTS).coalesce(1)).cache()
 

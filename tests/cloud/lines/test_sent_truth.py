@@ -16,9 +16,9 @@ from thorough import number
 from sluicegate_cloud.documents import ARROW
 from sluicegate_cloud.fleet import packed, wire
 from sluicegate_cloud.grid import Grid
+from sluicegate_cloud.lines.placing import ORDER, place
 from sluicegate_cloud.merging import answers
 from sluicegate_cloud.merging.whole import whole
-from sluicegate_cloud.placing import ORDER, place
 from sluicegate_cloud.table import read
 from sluicegate_cloud.table.versions import Definition
 

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from sluicegate_cloud.documents import DOCUMENTS
-from sluicegate_cloud.placing import ORDER, PLACED, place
+from sluicegate_cloud.lines.placing import ORDER, PLACED, place
 from sluicegate_cloud.schema import COPY, PROBLEMS, REFUSED, USED, ddl
 
 __all__ = ["COPY", "PROBLEMS", "REFUSED", "USED", "catalogue"]

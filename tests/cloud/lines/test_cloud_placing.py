@@ -16,7 +16,7 @@ from sluicegate.format.bucket import Bucket, Builder, merge
 from sluicegate.format.chunk import Chunk, encode
 from sluicegate_cloud import alarms
 from sluicegate_cloud.documents import Found, bucket_rows, document_batches
-from sluicegate_cloud.placing import ORDER, place
+from sluicegate_cloud.lines.placing import ORDER, place
 from sluicegate_cloud.schema import CONFLICT, COPY, OVERLAP, USED
 
 SECOND, CENTER = 1_000_000, 20.0
