@@ -197,7 +197,8 @@ class Posts:
     @property
     def wants_commit(self) -> bool:
         """Whether somebody waits for an answer."""
-        return bool(self._counted) or any(post.at for post in self._waiting)
+        # Only of the first may something be taken; the listener puts more behind it at any moment.
+        return bool(self._counted or (self._waiting and self._waiting[0].at))
 
     def _settle(self) -> None:
         """What became of answers; and of requests that were taken whose senders may have given up."""

@@ -15,6 +15,7 @@ pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`"
 import posting
 from posting import Receiver
 
+from sluicegate_agent.inputs.posts import Post
 from sluicegate_agent.web import server as served
 
 
@@ -218,6 +219,31 @@ def until_it_waits(one: Receiver) -> None:
     assert one.inputs._posts is not None
     while not one.inputs._posts._waiting:
         one.inputs._posts._server.wake()
+
+
+def test_a_request_that_comes_while_the_agent_looks_ends_nothing(receiver: Callable[..., Receiver]) -> None:
+    """The listener's thread puts it behind the others at any moment: also while the agent asks whether to commit."""
+    one = receiver()
+    posts = one.inputs._posts
+    assert posts is not None
+
+    class Looked(Post):
+        """Another one comes just when this one is looked at."""
+
+        @property
+        def at(self) -> int:
+            """Nothing of it was taken."""
+            posts._waiting.append(Post(2, "in/bare", b"9", "", "", is_one=False))
+            return 0
+
+        @at.setter
+        def at(self, _: int) -> None:
+            """It stays so."""
+
+    posts._waiting.append(Looked(1, "in/bare", b"8", "", "", is_one=False))
+    assert not one.inputs.wants_commit
+    assert len(posts._waiting) == 2
+    posts._waiting.clear()
 
 
 @pytest.mark.parametrize("answered", [False, True])
