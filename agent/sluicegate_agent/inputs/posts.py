@@ -297,21 +297,20 @@ class Posts:
                 post.end(422 if is_useless else 200, "nothing of it can be used; see the dead letters" * is_useless)
             if post.is_lost or post.is_ended:
                 self._may_come_again(post)
-        self._answer()
-
-    def failed(self, why: str) -> None:
-        """The commit failed: who waits may send it again."""
-        for post in [*self._counted, *self._waiting]:
-            if not post.is_done:
-                post.end(503, f"the state cannot be written ({why}): send it again")
-                self._may_come_again(post)
-        self._waiting.clear()
-        self._answer()
-
-    def _answer(self) -> None:
         if self._counted or not self._waiting:
             self._counted.clear()
             self._server.wake()
+
+    def failed(self, why: str) -> None:
+        """The commit failed: who waits may send it again."""
+        # One by one: the listener may put another one behind them meanwhile, which waits for the next commit.
+        waiting = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        for post in [*self._counted, *waiting]:
+            if not post.is_done:
+                post.end(503, f"the state cannot be written ({why}): send it again")
+                self._may_come_again(post)
+        self._counted.clear()
+        self._server.wake()
 
 
 def _refused(counters: Any) -> int:

@@ -246,6 +246,29 @@ def test_a_request_that_comes_while_the_agent_looks_ends_nothing(receiver: Calla
     posts._waiting.clear()
 
 
+def test_a_request_that_comes_while_a_commit_has_failed_waits_for_the_next(receiver: Callable[..., Receiver]) -> None:
+    """It was gone with those that were told to come again, and its sender never had an answer."""
+    one = receiver()
+    posts = one.inputs._posts
+    assert posts is not None
+    later = Post(2, "in/bare", b"9", "", "", is_one=False)
+
+    class Failed(Post):
+        """Another one comes just when this one is answered."""
+
+        def end(self, status: int, why: str = "") -> None:
+            """As any other."""
+            posts._waiting.append(later)
+            super().end(status, why)
+
+    first = Failed(1, "in/bare", b"8", "", "", is_one=False)
+    posts._waiting.append(first)
+    posts.failed("disk full")
+    assert first.found[0] == 503
+    assert list(posts._waiting) == [later]
+    posts._waiting.clear()
+
+
 @pytest.mark.parametrize("answered", [False, True])
 def test_a_retry_after_a_kill_between_commit_and_answer_is_in_doubt(
     receiver: Callable[..., Receiver], answered: bool
