@@ -59,6 +59,7 @@ class Work:
     messages: list[tuple[str, bytes]] = field(default_factory=list)
     readings: dict[str, list[Reading]] = field(default_factory=dict)
     missing: int = 0
+    late: int = 0
     away: range = range(0)
 
 
@@ -66,7 +67,7 @@ def work(count: int, seed: int) -> Work:
     """`count` messages of three sources: repeats, gaps, late arrivals, reboots, times going back, honest repeats."""
     rng = random.Random(seed)
     made = Work(away=range(count // 3, 2 * count // 3))
-    number, boot, sent, held = -1, 0, [], None
+    number, boot, sent, held, held_boot = -1, 0, [], None, 0
     for position in range(count):
         kind = rng.choice("sssttb")
         if kind == "b":
@@ -86,12 +87,13 @@ def work(count: int, seed: int) -> Work:
             fields = {"n": number, "boot": boot, "t": at, "level": level, "flow": flow}
             message = SEQUENCED, json.dumps(fields), [("level", at, level), ("flow", at, flow)]
             if held is None and rng.random() < 0.1:
-                held = message
+                held, held_boot = message, boot if number else -1
                 continue
             _take(made, *message)
             sent.append(made.messages[-1])
             if held is not None:
                 _take(made, *held)
+                made.late += boot == held_boot  # the later number told it as lost; before a boot's first none is
                 held = None
     if held is not None:
         _take(made, *held)
@@ -276,7 +278,9 @@ def check_target(folder: Path, made: Work) -> None:
             following += bucket.n
             _check_bucket(bucket, readings[bucket.first : following], centers[stream])
         assert following == len(readings), f"{stream}: {following} readings of {len(readings)}"
-    assert sum(bucket.gap for bucket in found["level"]) == made.missing
+    gaps = [bucket.gap for bucket in found["level"]]
+    assert sum(gap for gap in gaps if gap > 0) == made.missing + made.late, "each that was told as lost, whoever merged"
+    assert -made.late <= sum(gap for gap in gaps if gap < 0) <= 0, "what came late, where its bucket tells of no loss"
 
 
 def _check_extras(chunk: chunks.Chunk, readings: list[Reading]) -> None:
