@@ -15,7 +15,7 @@ from sluicegate_cloud.documents import DOCUMENTS
 from sluicegate_cloud.lines.placing import ORDER, PLACED, place
 from sluicegate_cloud.schema import COPY, PROBLEMS, REFUSED, USED, ddl
 
-__all__ = ["COPY", "PROBLEMS", "REFUSED", "USED", "catalogue"]
+__all__ = ["COPY", "PROBLEMS", "REFUSED", "USED", "catalogue", "in_order"]
 
 
 def catalogue(documents: DataFrame) -> DataFrame:
@@ -25,6 +25,10 @@ def catalogue(documents: DataFrame) -> DataFrame:
     used, or the readings of one left out that no other has. A stream's first document has a hole when it does not begin
     with ordinal 0; no time bounds it from before. All documents of a stream are in one partition, in their order.
     """
+    return in_order(documents).mapInArrow(place, f"{DOCUMENTS}, {ddl(PLACED)}")
+
+
+def in_order(documents: DataFrame) -> DataFrame:
+    """As `placing.place` wants them: all of a stream in one partition, by ORDER."""
     by = [sf.col(name.removesuffix(" desc")).desc() if name.endswith(" desc") else sf.col(name) for name in ORDER]
-    ordered = documents.repartition("device", "stream").sortWithinPartitions(*by)
-    return ordered.mapInArrow(place, f"{DOCUMENTS}, {ddl(PLACED)}")
+    return documents.repartition("device", "stream").sortWithinPartitions(*by)
