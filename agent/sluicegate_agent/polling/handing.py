@@ -111,7 +111,13 @@ class Handing:
             if not self._is_full:
                 log.warning("%s: more than agent.waiting = %d messages wait: the oldest go", self._topic, self._most)
             self._is_full = True
+            self._keep()
         self._some.set()
+
+    def _keep(self) -> None:
+        """Some wait no more: the agent has them, or they made room."""
+        if self._kept:
+            self._kept.done(len(self._held), (message for _, message in self._held))
 
     def leave(self) -> None:
         """Try again soon, whatever the last answer was: the process is about to end."""
@@ -185,8 +191,7 @@ class Handing:
         """Those of them that are still held: the oldest may have gone for want of room meanwhile."""
         while self._held and self._held[0][0] <= batch[-1][0]:
             self._held.popleft()
-        if self._kept:
-            self._kept.done([message for _, message in self._held])
+        self._keep()
 
     def _not_taken(self, why: str) -> bool:
         if not self._is_lost:

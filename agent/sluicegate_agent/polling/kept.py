@@ -9,14 +9,14 @@ import fcntl
 import json
 import logging
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from pathlib import Path
 
 from sluicegate_agent.errors import EnvironmentRefused
 
 log = logging.getLogger("sluicegate.poll")
-#: Lines of messages that the agent has, beyond as many as wait, before the file is written anew.
+#: Lines of messages that wait no more, beyond as many as wait, before the file is written anew.
 _DONE_MOST = 1000
 
 
@@ -51,9 +51,9 @@ class Kept:
         self._do(lambda: os.write(self._file, message + b"\n"))
         self._lines += 1
 
-    def done(self, waiting: Sequence[bytes]) -> None:
-        """These are all that still wait: the file need not have the others."""
-        if not waiting or self._lines > 2 * len(waiting) + _DONE_MOST:
+    def done(self, count: int, waiting: Iterable[bytes]) -> None:
+        """So many still wait, these: the file need not have the others, and is written anew before it has many."""
+        if not count or self._lines > 2 * count + _DONE_MOST:
             self.write(waiting)
 
     def write(self, messages: Iterable[bytes]) -> None:

@@ -109,12 +109,24 @@ def test_the_file_holds_about_what_waits(tmp_path: Path, monkeypatch: pytest.Mon
     for number in range(500):
         waiting.append(json.dumps({"boot": "a", "seq": number, "values": {}}).encode())
         kept.add(waiting[-1])
-        kept.done(waiting := waiting[-20:])
+        waiting = waiting[-20:]
+        kept.done(len(waiting), waiting)
         (file,) = (tmp_path / "held").iterdir()
         assert waiting == file.read_bytes().splitlines()[-len(waiting) :]
         assert len(file.read_bytes().splitlines()) <= 2 * 20 + 10 + 1
     kept.close()
     assert [message["seq"] for message in handed_on(tmp_path, most=6)][-6:] == [495, 496, 497, 498, 499, 1]
+
+
+def test_an_agent_that_is_away_for_long_fills_no_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What makes room for newer messages leaves the file as well."""
+    monkeypatch.setattr(module, "_DONE_MOST", 10)
+    handing = Handing(Listener(), "press", 20, "a", Kept(tmp_path / "held", "press"))  # type: ignore[arg-type]
+    for number in range(500):
+        handing.put(number, {"bar": 1.0})
+        (file,) = (tmp_path / "held").iterdir()
+        assert len(file.read_bytes().splitlines()) <= 2 * 20 + 10 + 1
+    assert handing.counters.dropped == 480
 
 
 def test_one_process_a_device(tmp_path: Path) -> None:
@@ -123,7 +135,7 @@ def test_one_process_a_device(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentRefused, match="another process polls press"):
         Kept(tmp_path / "held", "press")
     Kept(tmp_path / "held", "oven").close()
-    kept.done([])
+    kept.done(0, ())
     kept.add(b"{}")
     kept.close()
     Kept(tmp_path / "held", "press").close()
