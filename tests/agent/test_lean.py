@@ -54,6 +54,15 @@ client = paho.mqtt.client.Client(paho.mqtt.client.CallbackAPIVersion.VERSION2)
 client.tls_set_context(context)
 assert urllib.request.getproxies() is not None
 """
+LATER = """
+import sys
+from sluicegate_agent.lean import import_dataclasses
+import_dataclasses()
+import dataclasses
+assert "inspect" not in sys.modules
+told = dataclasses.make_dataclass("Two", ["a", ("b", int, 3)])
+print(told.__doc__)
+"""
 HASHES = """
 from sluicegate_agent.lean import import_hashes
 import_hashes()
@@ -87,13 +96,18 @@ def test_an_agent_without_tls_has_no_openssl(tmp_path: Path, sync: str) -> None:
     loaded = _run(RUN, str(tmp_path / "agent.toml")).split()
     unneeded = {"ssl", "_ssl", "_hashlib", "urllib.request", "importlib.metadata", "sluicegate.reference.object_core"}
     assert not unneeded & set(loaded)
-    assert "typing_extensions" not in loaded
+    assert not {"typing_extensions", "click", "inspect", "decimal", "structlog.dev"} & set(loaded)
     assert not [each for each in loaded if "libcrypto" in each or "libssl" in each]
 
 
 def test_tls_comes_back_where_it_is_used() -> None:
     """paho and http.client get the real `ssl`; whoever imports what was left out gets the real module."""
     _run(WITH_TLS)
+
+
+def test_a_class_without_a_docstring_has_pythons() -> None:
+    """`inspect` is imported when a signature is asked for, and says what it always says."""
+    assert _run(LATER).strip() == "Two(a: 'typing.Any', b: int = 3)"
 
 
 def test_hashes_are_those_of_openssl() -> None:

@@ -25,7 +25,7 @@ BELOW = {
     "sluicegate_demo": {"sluicegate", "sluicegate_agent", "sluicegate_cloud"},
 }
 #: The command line's root: it finds every component's commands, and imports the agent's `run` when that is called.
-ROOTS = ("sluicegate.cli",)
+ROOTS = ("sluicegate.cli", "sluicegate.commands")
 Graph = dict[str, set[str]]
 
 

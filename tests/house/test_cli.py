@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 import pytest
 
-from sluicegate import cli
+from sluicegate import cli, commands
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -42,7 +42,7 @@ def outcome(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception
 ) -> tuple[object, str]:
     """Exit code and standard error of a command that raises `error`."""
-    monkeypatch.setattr(cli.LazyGroup, "get_command", lambda *_: raising(error))
+    monkeypatch.setattr(commands.LazyGroup, "get_command", lambda *_: raising(error))
     with pytest.raises(SystemExit) as ending:
         cli.main(["run"])
     return ending.value.code, capsys.readouterr().err
@@ -151,17 +151,17 @@ def test_a_bug_is_called_a_bug(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
 def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     """SLUICEGATE_DEBUG=1 lets the error through."""
     monkeypatch.setenv("SLUICEGATE_DEBUG", "1")
-    monkeypatch.setattr(cli.LazyGroup, "get_command", lambda *_: raising(RuntimeError("boom")))
+    monkeypatch.setattr(commands.LazyGroup, "get_command", lambda *_: raising(RuntimeError("boom")))
     with pytest.raises(RuntimeError, match="boom"):
         cli.main(["run"])
 
 
 def test_entry_point_that_is_no_command_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A foreign package's broken entry point is named, not crashed on."""
-    broken = EntryPoint("odd", "pathlib:Path", cli.GROUP)
-    monkeypatch.setattr(cli, "_entry_points", lambda: {"odd": broken})
+    broken = EntryPoint("odd", "pathlib:Path", commands.GROUP)
+    monkeypatch.setattr(commands, "_entry_points", lambda: {"odd": broken})
     with pytest.raises(click.ClickException, match="pathlib:Path"):
-        cli.LazyGroup("root").get_command(click.Context(cli.root), "odd")
+        commands.LazyGroup("root").get_command(click.Context(commands.root), "odd")
 
 
 def test_doctor_says_what_to_do() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 import pytest
 
-from sluicegate.cli import root
+from sluicegate.commands import root
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(

@@ -49,7 +49,7 @@ def test_it_can_be_searched_from_a_folder(site: Path) -> None:
 def test_the_made_pages_name_every_key_and_command(site: Path) -> None:
     """Each key of the configuration's schema, each command, and what `import sluicegate` gives."""
     import sluicegate
-    from sluicegate.cli import root
+    from sluicegate.commands import root
     from sluicegate_agent.config.schema import schema
 
     keys = (site / "reference/keys.html").read_text("utf-8")

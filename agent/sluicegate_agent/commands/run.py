@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sluicegate_agent.starting import FORMS, LEVELS, start
+
 if TYPE_CHECKING:
     from sluicegate_agent.logs.setting import Form
-
-LEVELS = ("debug", "info", "warning", "error")
-FORMS = ("auto", "json", "text")
 
 
 @click.command()
@@ -34,20 +33,4 @@ def run(file: Path, level: str, form: Form, drain: bool, accept: bool, idle: flo
     would throw away some of what the state holds (see `check`), unless --accept is given. SIGHUP has it
     read FILE again, as `sluicegate reload` does.
     """
-    from sluicegate_agent.lean import import_hashes, import_msgspec
-    from sluicegate_agent.logs.setting import set_up
-
-    import_hashes()  # before anything that imports hashlib
-    import_msgspec()
-    set_up(level, form)
-    from sluicegate_agent.changes import refuse_losses
-    from sluicegate_agent.config import load
-    from sluicegate_agent.plan import refuse_over_budget
-
-    config = load(file)
-    worst = refuse_over_budget(config)
-    refuse_losses(config, accept=accept)
-
-    from sluicegate_agent.agent import run as run_agent
-
-    run_agent(config, drain=drain, idle=idle, planned=worst.memory, file=file)
+    start(file, level, form, drain, accept, idle)

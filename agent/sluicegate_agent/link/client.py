@@ -1,12 +1,12 @@
 """paho's client with a receive buffer, bounded packets and a list of messages; nothing that a peer sends raises.
 
-Seven of paho 2.2's private methods are overridden (the minor version is pinned for that): `_packet_read` takes messages
+Eight of paho 2.2's private methods are overridden (the minor version is pinned for that): `_packet_read` takes messages
 that lie whole in the buffer, as many as there are, and leaves each other packet to paho; `_sock_recv` reads 64 KiB at
 a time, refuses what a broker may not send before it is read, and cuts a payload that is larger than allowed while it
 arrives; `_sock_send` notes why it failed; `_packet_handle` ends a connection where paho cannot read a packet;
 `_handle_connack` keeps our keepalive where the broker wants none; `_handle_publish` puts a message into a list instead
-of building paho's; `_handle_pubrel` ends what came at QoS 2, which paho leaves to who acknowledges by
-hand. `reconnect` forgets what an old connection left half read.
+of building paho's; `_handle_pubrel` ends what came at QoS 2, which paho leaves to who acknowledges by hand;
+`_create_socket_connection` gives the system a name as it is. `reconnect` forgets what an old connection left half read.
 """
 
 from __future__ import annotations
@@ -121,6 +121,13 @@ class Client(paho.Client):
     def has_room(self) -> bool:
         """Whether the inbox takes more before it is emptied."""
         return len(self.inbox) < self.most and self.held < HELD
+
+    def _create_socket_connection(self) -> socket.socket:
+        """Of a name in ASCII its bytes: for a text Python loads the tables of all others (0.4 MiB)."""
+        if self._get_proxy() or not self._host.isascii():
+            return super()._create_socket_connection()
+        address: Any = self._host.encode(), self._port
+        return socket.create_connection(address, self._connect_timeout, (self._bind_address, self._bind_port))
 
     def _packet_read(self) -> MQTTErrorCode:
         if self.is_connected() and not self._in_packet["command"]:

@@ -14,7 +14,7 @@ import sys
 import types
 from typing import Any, Literal
 
-from sluicegate_agent.lean import stood_in
+from sluicegate_agent.lean import Names, stood_in
 from sluicegate_agent.logs.secrets import redacted, without_secrets
 
 Form = Literal["auto", "json", "text"]
@@ -52,10 +52,11 @@ def set_up(level: str, form: Form = "auto") -> None:
 def _structlog() -> Any:
     """structlog, without what it imports for methods that nobody here calls.
 
-    That is asyncio (1.1 MiB resident), pickle (0.4 MiB) and, where another program has them installed, rich with
-    pygments (4.9 MiB) and colorama.
+    That is asyncio (1.1 MiB resident), pickle (0.4 MiB), structlog's own lines for a console and trees of tracebacks
+    (0.4 MiB) and, where another program has them installed, rich with pygments (4.9 MiB) and colorama.
     """
-    unused = {name: types.ModuleType(name) for name in ("asyncio", "pickle")}
+    unused: dict[str, types.ModuleType] = {name: types.ModuleType(name) for name in ("asyncio", "pickle")}
+    unused |= {name: Names(name) for name in ("structlog.dev", "structlog.tracebacks", "structlog.testing")}
     unused["pickle"].PicklingError = Exception  # type: ignore[attr-defined]
     with stood_in({**unused, "rich": None, "better_exceptions": None, "colorama": None}):
         return importlib.import_module("structlog")
