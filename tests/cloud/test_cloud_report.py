@@ -190,6 +190,7 @@ def test_the_page_draws_its_charts_in_a_browser(tmp_path: Path) -> None:
     shown = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True).stdout
     assert shown.count("<svg") == 4
     assert 'class="band"' in shown
+    assert "1 device, 0 streams<" in shown
     assert shown.count('class="pick"') == 2 + 1 + 5, "two series, a device, its five widest intervals"
     assert "&lt;b&gt;&amp;amp;&lt;/script&gt;" in shown
 

@@ -10,6 +10,7 @@ const chosen = { stream: null, device: null, aggregate: AGGREGATES[0] };
 
 // ── words ──
 const whole = new Intl.NumberFormat("en");
+const counted = (n, word) => `${whole.format(n)} ${word}${n === 1 ? "" : "s"}`;
 const number = (x) => x === null || x === undefined ? "–" : Math.abs(x) >= 1e5 ? whole.format(Math.round(x)) : String(+x.toPrecision(5));
 const short = (x) => Math.abs(x) < 1e4 ? String(+x.toPrecision(6)) : new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 4 }).format(x);
 function percent(x) {

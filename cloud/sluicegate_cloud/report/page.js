@@ -45,8 +45,8 @@ function drawTiles() {
   const held = add(fleet.devices.readings), gone = add(fleet.devices.missing);
   const streams = fleet.series.device.filter((d) => d >= 0).length, documents = summary.documents;
   const tiles = [
-    tile("Readings", held >= 1e10 ? short(held) : whole.format(held), `${whole.format(fleet.devices.device.length)} devices, ${whole.format(streams)} streams`),
-    tile("Completeness", percent(held + gone ? held / (held + gone) : null), gone ? `${whole.format(gone)} reading${gone === 1 ? "" : "s"} missing` : "no reading missing"),
+    tile("Readings", held >= 1e10 ? short(held) : whole.format(held), `${counted(fleet.devices.device.length, "device")}, ${counted(streams, "stream")}`),
+    tile("Completeness", percent(held + gone ? held / (held + gone) : null), gone ? `${counted(gone, "reading")} missing` : "no reading missing"),
     tile("Windows", whole.format(summary.windows.rows), "per device and fleet-wide"),
     tile(`Exact: ${label(AGGREGATES[0])}`, percent(summary.windows.exact[AGGREGATES[0]]), "each other window has a band"),
   ];
@@ -105,7 +105,7 @@ if (series.length) {
   chosen.stream = series[0].stream;
   chosen.device = series[0].device;
   const first = Math.min(...series.map((s) => s.t[0])), last = Math.max(...series.map((s) => s.end[s.end.length - 1]));
-  $("range").textContent = `${moment(first)} to ${moment(last)} UTC · ${whole.format(fleet.devices.device.length)} devices`;
+  $("range").textContent = `${moment(first)} to ${moment(last)} UTC · ${counted(fleet.devices.device.length, "device")}`;
   choices();
   $("stream").onchange = (event) => choose(event.target.value, chosen.device);
   $("aggregate").onchange = (event) => { chosen.aggregate = event.target.value; drawWindows(); drawTable(); drawWidest(); };
