@@ -152,7 +152,7 @@ def _streams(found: dict[str, Any]) -> Iterator[str]:
 def _windows(found: dict[str, Any]) -> Iterator[str]:
     if not found["windows"]:
         return
-    rows: list[tuple[object, ...]] = [("window", "stream", "asks", "by", "closed buckets", "limit now", "bytes")]
+    rows: list[tuple[object, ...]] = [("window", "stream", "asks", "by", "stored buckets", "limit now", "bytes")]
     for window in found["windows"]:
         size = show_size(window["state_bytes"] + window["leaf_bytes"])
         asked, now = json.loads(window["definition"]), window["bucket_limit"] or "-"

@@ -43,7 +43,10 @@ def test_a_newcomer_gets_buckets_and_an_alert(tmp_path: Path) -> None:
     ran = typed("\n".join(steps), tmp_path)
     assert ran.returncode == 0, ran.stderr
     assert re.search(r"accepted +2040", ran.stdout), ran.stdout
-    assert "in all" in ran.stdout
+    told, planned = (
+        re.search(r"in all +([\d.]+) MiB +([\d.]+) MiB", text) for text in (PAGE.read_text("utf-8"), ran.stdout)
+    )
+    assert [*map(float, told.groups())] == pytest.approx([*map(float, planned.groups())], rel=0.05)  # type: ignore[union-attr]
     assert len(list((tmp_path / "buckets").rglob("*.json"))) == 2
     alert = json.loads((tmp_path / "alert.json").read_text())
     assert {name: alert[name] for name in ("alert", "stream", "state", "certainty", "limit")} == {
