@@ -186,6 +186,14 @@ class Epoch:
         self.mark(number, content)
         return True
 
+    def fill(self, number: int, content: int) -> bool:
+        """Mark a number that never came, of those between the oldest and the newest; False where it is no such one."""
+        is_hole = max(self.base, self.high - self.horizon) < number < self.high and not self.content(number)
+        if is_hole:
+            self.missing -= 1
+            self.mark(number, content)
+        return is_hole
+
     def mark(self, number: int, content: int) -> None:
         """Note what a number said, whatever it said before."""
         self._note(number, content)

@@ -238,7 +238,8 @@ class Sequences:
         seen.why, seen.since = why, clock.monotonic()
         released = []
         if len(self._waiting) >= WAITING_MOST:
-            released = [refused(self._waiting.pop(0))]
+            oldest = self._waiting.pop(0)
+            released = [refused(oldest, self._chains.get(oldest.key, [None])[-1])]
         self._waiting.append(seen)
         return Found(Verdict.WAITS, 0, tuple(released))
 
@@ -272,9 +273,9 @@ class Sequences:
     def _leave(self, ones: list[Sighting]) -> None:
         self._waiting = [w for w in self._waiting if all(w is not one for one in ones)]
 
-    def _refuse(self, ones: list[Sighting]) -> tuple[Released, ...]:
+    def _refuse(self, ones: list[Sighting], epoch: Epoch | None = None) -> tuple[Released, ...]:
         self._leave(ones)
-        return tuple(refused(w) for w in ones)
+        return tuple(refused(w, epoch) for w in ones)
 
     def _jumps_of(self, key: bytes) -> list[Sighting]:
         return [w for w in self._waiting if w.key == key and w.why is Verdict.SEQUENCE_JUMP]
@@ -286,18 +287,13 @@ class Sequences:
         wrong = [w for w in self._restarting(seen.key) if not is_later(w.time, seen.time)]
         ahead = [(w, now.extended(w.raw)) for w in self._jumps_of(seen.key)]
         wrong += [w for w, at in ahead if at - now.high > REACH * self.horizon or at == number]
-        return self._refuse(wrong)
+        return self._refuse(wrong, now)
 
     def _reached(self, now: Epoch, seen: Sighting) -> Iterator[Released]:
         """The numbers have come to a jump that waits and passed it: it was early, not wrong."""
         for w in self._jumps_of(seen.key):
-            number = now.extended(w.raw)
-            if number <= now.high - NEAR:
-                self._leave([w])
-                is_hole = not now.content(number) and number > now.high - self.horizon
-                if is_hole:
-                    now.put(number, w.content, w.time)
-                yield Released(w.held, Verdict.NEW) if is_hole else refused(w)
+            if now.extended(w.raw) <= now.high - NEAR:
+                yield from self._refuse([w], now)
 
     def _jumps(self, now: Epoch, seen: Sighting, number: int) -> Found:
         """Too far ahead for one message to be believed: the second one decides."""

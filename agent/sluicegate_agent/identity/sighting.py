@@ -28,8 +28,10 @@ class Sighting:
     dup: bool = False
 
 
-def refused(w: Sighting) -> Released:
-    """What a message that waited is where nothing confirmed it."""
+def refused(w: Sighting, epoch: Epoch | None = None) -> Released:
+    """What a message that waited is where nothing confirmed it: late, where its number never came in `epoch`."""
+    if epoch is not None and epoch.fill(epoch.extended(w.raw), w.content):
+        return Released(w.held, Verdict.NEW, w.doubt)
     return Released(w.held, w.why)
 
 

@@ -242,6 +242,29 @@ def test_one_bad_number_within_the_horizon_costs_no_reading(source: Source, wron
         assert source.sequences.missing == 1, "the number that the wrong one should have had"
 
 
+def test_a_late_one_of_before_a_clock_was_set_back_counts(source: Source) -> None:
+    """Number 49 comes after 51, of the time at which the clock of a sensor was set back by 3 s: it is not refused.
+
+    Its time is later than the newest number's, as that of a sensor which began again; and 52 says that none did.
+    """
+    log = [(number, 10 + number, (number if number < 50 else number - 3) * SECOND) for number in range(60)]
+    for number, content, time in (*log[:49], *log[50:52], log[49], *log[52:]):
+        source.take(number, content, time)
+    assert source.counted.times == {content: 1 for _, content, _ in log}
+    assert (source.counted.refused, source.sequences.missing, source.sequences.restarts) == ([], 0, 0)
+    assert source.take(49, 59, 49 * SECOND) is Verdict.DUPLICATE
+
+
+def test_more_late_ones_than_may_wait_count(source: Source) -> None:
+    """Every hundredth of a backlog comes late, of before the clock was set back by an hour: each counts."""
+    late = [*range(100, 700, 100)]
+    for number in (*range(100), *(n for n in range(100, 800) if n not in late), *late):
+        source.take(number, 10 + number, (number if number < 790 else number - 3600) * SECOND)
+    source.settle(source.sequences.due(source.sequences.heard_at + RESTART_WAIT + 60))
+    assert source.counted.times == {10 + number: 1 for number in range(800)}
+    assert source.counted.refused == []
+
+
 def test_a_jump_that_a_second_message_confirms(source: Source) -> None:
     """A long outage: both count, and what lies between is missing."""
     for number in (*range(10), 100_000, 100_001, 100_002):
