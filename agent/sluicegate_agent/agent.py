@@ -370,11 +370,12 @@ def run(
     At SIGHUP `file` is read again. Raises what State raises, and EnvironmentRefused for a missing secret, or a target
     that does not take what `drain` hands over.
     """
-    now, before = config, None
+    now, before, has_parted = config, None, False
     reloading, supervisor = Reloading(file), Supervisor()
     with Signals(reloads=file is not None) as signals:
         while True:
             life = _Life(now, signals, supervisor, reloading, planned)
+            life.parts = not has_parted  # once: a target that lies would never end
             try:
                 following = life.live(idle, drain=drain)
             except EnvironmentRefused as error:
@@ -385,6 +386,9 @@ def run(
                 continue
             if following is None:
                 return
+            if following is now:
+                has_parted = True
+                continue
             now, before, planned = following, now, reloading.planned
 
 
@@ -395,27 +399,32 @@ class _Life:
         self, config: Config, signals: Signals, supervisor: Supervisor, reloading: Reloading, planned: int
     ) -> None:
         self.began = False
+        #: Whether the state parts where the target has other documents under its names.
+        self.parts = True
         self._config, self._signals, self._supervisor = config, signals, supervisor
         self._reloading, self._planned = reloading, planned
 
     def live(self, idle: float | None, *, drain: bool) -> Config | None:
-        """Turn to the end; the configuration to go on with, None where the agent is to end."""
+        """Turn to the end; the configuration to go on with, the same where the state parts, None at the end."""
         config, signals, supervisor = self._config, self._signals, self._supervisor
         with State(config) as state:
             agent = Agent(config, state, signals.wake, self._planned)
             self.began = True
             give_back_heap()  # what the configuration and the record took to be read
-            agent.reload_outcome = self._reloading.outcome
+            agent.reload_outcome, agent.sync.parts = self._reloading.outcome, self.parts
             self._tell()
             while not signals.received and (idle is None or agent.idle < idle) and not agent.is_over:
                 agent.turn()
                 supervisor.alive()
                 if signals.heed() and (following := self._other(agent)) is not None:
                     return following
+                if agent.sync.is_overtaken and agent.commit_now():
+                    agent.finish()
+                    return config
             supervisor.stopping()
             log.info("told to stop: finishing" if signals.received else "no messages: finishing")
             agent.finish(drain=drain)
-            return None
+            return config if agent.sync.is_overtaken else None
 
     def _tell(self) -> None:
         config = self._config

@@ -16,13 +16,15 @@ SECONDS = 30.0
 def hand_over(pipeline: Pipeline, sync: Sync, notices: Notices | None = None, seconds: float = SECONDS) -> None:
     """Close every open bucket, commit, and send all there is; `notices` tell at once why that takes long.
 
+    It ends as well where the state has to part before more is sent.
+
     Raises EnvironmentRefused where the store refuses, or the target does not take it in time: what it lacks is kept.
     """
     pipeline.flush()
     commit(pipeline)
     end = time.monotonic() + seconds
     notices = notices or Notices(sync, pipeline)
-    while not sync.is_done():
+    while not sync.is_done() and not sync.is_overtaken:
         now = time.monotonic()
         if now >= end or sync.is_hung:
             why = sync.link.error or "there is more than it took"

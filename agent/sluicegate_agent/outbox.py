@@ -219,16 +219,10 @@ class Outbox:
         query = "SELECT stream, document FROM chunk WHERE id = ?"
         stream, document = connection.execute(query, (name,)).fetchone()
         connection.execute("DELETE FROM chunk WHERE id = ?", (name,))
-        chunk = chunks.decode(document)
-        for i, (bucket, singles) in enumerate(zip(chunk.buckets, chunk.readings, strict=True)):
-            if i:
-                parts = {name: part for name, each in chunk.extras.items() if (part := each[i]) is not None}
-                few = singles is not None and bucket.n <= SINGLES_MOST and not parts
-                readings = pack_readings(*singles) if singles is not None and few else None
-                record = carried.joined(bucket.pack(), parts)
-                insert_rows(connection, stream, [Closed(bucket.first, bucket.n, record, readings)])
+        first, *others = rows_in(document)
+        insert_rows(connection, stream, others)
         self.load(connection)
-        return chunk.buckets[0].n
+        return first.n
 
     def room_for(self, rejected: dict[str, str]) -> tuple[dict[str, str], str]:
         """The refused documents that there is room to set aside, and why the rest waits; empty where nothing has to."""
@@ -265,6 +259,23 @@ def is_sound_chunk(*row: Any) -> bool:
     """Whether a row of the table, with its checksum, is as it was written; older ones have that of the document."""
     *columns, crc = row
     return crc is None or crc in (chunk_checksum(*columns), zlib.crc32(columns[7]))
+
+
+def rows_in(document: bytes) -> list[Closed]:
+    """The rows that a sealed document was made of."""
+    chunk, rows = chunks.decode(document), []
+    for i, (bucket, singles) in enumerate(zip(chunk.buckets, chunk.readings, strict=True)):
+        parts = {name: part for name, each in chunk.extras.items() if (part := each[i]) is not None}
+        few = singles is not None and bucket.n <= SINGLES_MOST and not parts
+        readings = pack_readings(*singles) if singles is not None and few else None
+        rows.append(Closed(bucket.first, bucket.n, carried.joined(bucket.pack(), parts), readings))
+    return rows
+
+
+def waiting_of(connection: sqlite3.Connection, stream: int) -> list[tuple[int, bytes]]:
+    """Number and bytes of a stream's sealed documents that no target has answered."""
+    query = "SELECT number, document FROM chunk WHERE stream = ? AND state = ? ORDER BY number"
+    return connection.execute(query, (stream, SEALED)).fetchall()
 
 
 def spread(connection: sqlite3.Connection) -> None:

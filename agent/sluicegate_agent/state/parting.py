@@ -3,6 +3,10 @@
 Rows that were closed before the copy are the original's: sent under its incarnation and key, whoever sends them, they
 count once. What is taken from now on has names that no original can have. The open bucket's readings are in doubt: the
 original has them too and will close another bucket over them.
+
+A state that went back and did not move (a card written anew from its image, a snapshot) looks like the original until
+the target has other documents under its names. What waits is of before the image or of after it, and nothing tells
+which: all of it goes on under the new names, in doubt.
 """
 
 from __future__ import annotations
@@ -12,13 +16,15 @@ import logging
 import secrets
 import sqlite3
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from sluicegate.format.bucket import Builder
-from sluicegate_agent.backlog.rows import insert_rows
+from sluicegate.format.bucket import Bucket, Builder
+from sluicegate_agent import carried
+from sluicegate_agent.backlog.rows import DELETE, insert_rows, rows_of
 from sluicegate_agent.checksums import require_sound
-from sluicegate_agent.outbox import spread
+from sluicegate_agent.outbox import rows_in, spread, waiting_of
 from sluicegate_agent.state.home import differences
 from sluicegate_agent.streams import Closed, Row, Stream, next_number, pack_readings, stored_rows, write_tags
 
@@ -26,6 +32,15 @@ _COPIED = (
     "%s was copied or moved here (%s): what is read from now on has a new incarnation and key, what waited keeps the "
     "old ones, and what was in open buckets is in doubt; agents on copies of one state need device ids of their own"
 )
+_OVERTAKEN = (
+    "%s went back to an earlier time, or a copy of it runs: the target has other documents under its names; all that "
+    "waits goes on under a new incarnation and key, in doubt"
+)
+#: Its row in `meta`, until the next start.
+OVERTAKEN = "overtaken"
+_AT_ONCE, _END = 256, 1 << 62
+#: The fields of a bucket that are ordinals.
+_ORDINALS = ("first", "low_o_first", "low_o_last", "high_o_first", "high_o_last")
 log = logging.getLogger("sluicegate.state")
 
 
@@ -52,15 +67,30 @@ def part_if_copied(
     except ValueError as error:
         raise sqlite3.DatabaseError(f"a malformed row in the table meta: home: {error}") from error
     why = differences(was, now) + is_apart * ["its record is of another time than its tables"]
+    is_overtaken = connection.execute("DELETE FROM meta WHERE key = ?", (OVERTAKEN,)).rowcount > 0
     if found is None or was != now:
         connection.execute("INSERT OR REPLACE INTO meta VALUES ('home', ?)", (json.dumps(now),))
+    if is_overtaken:
+        _part(connection, incarnation(), new_key(), _take_along)
+        log.warning(_OVERTAKEN, path)
+        return ["the target has other documents under its names"]
     if why:
-        _part(connection, incarnation(), new_key())
+        _part(connection, incarnation(), new_key(), retire)
         log.warning(_COPIED, path, ", ".join(why))
     return why
 
 
-def _part(connection: sqlite3.Connection, incarnation: str, key: str) -> None:
+def note_overtaken(connection: sqlite3.Connection) -> None:
+    """The target has other documents under names of this state: the next start parts."""
+    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, 1)", (OVERTAKEN,))
+
+
+def _part(
+    connection: sqlite3.Connection,
+    incarnation: str,
+    key: str,
+    part: Callable[[sqlite3.Connection, Stream, str, str], int],
+) -> None:
     spread(connection)
     connection.execute("UPDATE meta SET value = ? WHERE key = 'incarnation'", (incarnation,))
     connection.execute("INSERT OR REPLACE INTO meta VALUES ('key', ?)", (key,))
@@ -71,7 +101,43 @@ def _part(connection: sqlite3.Connection, incarnation: str, key: str) -> None:
         if stream.builder is None:
             row._replace(incarnation=incarnation, key=key).write(connection)
         else:
-            retire(connection, stream, incarnation, key)
+            part(connection, stream, incarnation, key)
+
+
+def _take_along(connection: sqlite3.Connection, stream: Stream, incarnation: str, key: str) -> int:
+    """Have all that waits of a stream go on in one of its name, in doubt, with ordinals from 0; that one's number."""
+    stream.close()
+    insert_rows(connection, stream.number, stream.closed)
+    for sealed, document in waiting_of(connection, stream.number):
+        insert_rows(connection, stream.number, rows_in(document))
+        connection.execute("DELETE FROM chunk WHERE number = ?", (sealed,))
+    new = _following(stream)
+    first = connection.execute("SELECT min(first) FROM outbox WHERE stream = ?", (stream.number,)).fetchone()[0]
+    center, end = (stream.builder.center, stream.builder.next) if stream.builder else (0.0, 0)
+    new.builder = Builder(center, end - (end if first is None else first))
+    Row(stream.number, stream.name, stream.pack(), stream.incarnation, stream.key, 1).write(connection)
+    number = go_on(connection, stream.number, new, incarnation, key)
+    while some := [*islice(rows_of(connection, stream.number, 0, _END), _AT_ONCE)]:
+        insert_rows(connection, number, [_in_doubt(each, first) for each in some])
+        connection.executemany(DELETE, [(stream.number, each.first) for each in some])
+    return number
+
+
+def _in_doubt(closed: Closed, before: int) -> Closed:
+    """A row whose readings may be at the target already, `before` ordinals earlier."""
+    record, parts = carried.parted(closed.bucket)
+    bucket = Bucket.unpack(record)
+    places = {name: max(-1, getattr(bucket, name) - before) for name in _ORDINALS}
+    moved = bucket._replace(doubt=bucket.n, **places).pack()
+    return closed._replace(first=closed.first - before, bucket=carried.joined(moved, parts))
+
+
+def _following(stream: Stream) -> Stream:
+    """A stream of its name that goes on with what it knows of its source."""
+    new = Stream(0, stream.name, 1, 1)
+    new.missing_seen, new.told, new.owed, new.source = stream.missing_seen, stream.told, stream.owed, stream.source
+    new.late, new.buckets = stream.late, stream.buckets
+    return new
 
 
 def retire(connection: sqlite3.Connection, stream: Stream, incarnation: str, key: str) -> int:
@@ -79,9 +145,7 @@ def retire(connection: sqlite3.Connection, stream: Stream, incarnation: str, key
 
     The number of the new one. Its windows go on in it.
     """
-    new = Stream(0, stream.name, 1, 1)
-    new.missing_seen, new.told, new.owed, new.source = stream.missing_seen, stream.told, stream.owed, stream.source
-    new.late, new.buckets = stream.late, stream.buckets
+    new = _following(stream)
     bucket, doubtful = stream.builder.bucket if stream.builder else None, None
     if bucket is not None and bucket.n == len(stream.times):
         new.builder = doubted(stream, bucket.gap)
@@ -132,4 +196,4 @@ def forget_drained(connection: sqlite3.Connection) -> None:
     )
 
 
-__all__ = ["doubted", "forget_drained", "go_on", "new_key", "part_if_copied", "retire"]
+__all__ = ["doubted", "forget_drained", "go_on", "new_key", "note_overtaken", "part_if_copied", "retire"]

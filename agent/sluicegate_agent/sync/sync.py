@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from sluicegate_agent import faults
 from sluicegate_agent.budget.keeping import keeping_of
 from sluicegate_agent.state import State
+from sluicegate_agent.state.parting import note_overtaken
 from sluicegate_agent.sync.apart import Apart
 from sluicegate_agent.sync.aside import Aside
 from sluicegate_agent.sync.contract import Document, Outcome, Target
@@ -43,6 +44,8 @@ class Sync:
         self.sealer.keeping = self.keeping
         self._pending: dict[str, int] | None = None
         self._is_short = False  # the link's budget lacks what the oldest document takes
+        #: Whether who turns this begins anew where the target has other documents under our names; whether it has.
+        self.parts = self.is_overtaken = False
 
     @property
     def is_busy(self) -> bool:
@@ -122,6 +125,8 @@ class Sync:
         outcome, sizes = self._put(target, now)
         if outcome.pending:
             return False
+        if self.parts and self._is_ours(outcome.rejected):
+            return self._overtaken(outcome, now)
         if inherited := self._inherited(outcome.rejected):
             self._regroup(inherited)
             outcome = replace(outcome, rejected={k: v for k, v in outcome.rejected.items() if k not in inherited})
@@ -154,6 +159,20 @@ class Sync:
         faults.step("put: after")
         self._pending = sizes if outcome.pending else None
         return outcome, sizes
+
+    def _is_ours(self, rejected: dict[str, str]) -> bool:
+        """Whether another has used a name that only this state can give: it went back, or a copy of it runs."""
+        names = {stream.incarnation for stream in self.state.streams.values()}
+        return any("other bytes" in why and name.split("::")[2] in names for name, why in rejected.items())
+
+    def _overtaken(self, outcome: Outcome, now: float) -> bool:
+        """The state has to part, which a start does; nothing more is sent before that."""
+        with self.state.transaction() as connection:
+            self.state.outbox.acknowledge(connection, outcome.accepted)
+            note_overtaken(connection)
+        self.is_overtaken = True
+        self.link.failed(now, "the target has other documents under our names: the agent begins anew", 0.0)
+        return False
 
     def _inherited(self, rejected: dict[str, str]) -> list[str]:
         """Documents of what a copied state had when it was copied, whose ids the original has used in another cut."""
