@@ -105,6 +105,10 @@ def tree_picture() -> str:
     )
 
 
+#: Pixels of the window that are not the page's: without them a picture ends in an empty strip.
+FRAME = 150
+
+
 def photograph(page: Path, out: Path, width: int, height: int) -> None:
     """The page as Chromium shows it, in at most 64 colours: some 30 KB."""
     from PIL import Image
@@ -114,12 +118,12 @@ def photograph(page: Path, out: Path, width: int, height: int) -> None:
         subprocess.run(
             [
                 "chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
-                f"--user-data-dir={profile}", "--virtual-time-budget=4000", f"--window-size={width},{height}",
+                f"--user-data-dir={profile}", "--virtual-time-budget=4000", f"--window-size={width},{height + FRAME}",
                 f"--screenshot={shot}", page.resolve().as_uri(),
             ],
             check=True, capture_output=True, timeout=120,
         )  # fmt: skip
-        Image.open(shot).convert("RGB").quantize(64).save(out, optimize=True)
+        Image.open(shot).convert("RGB").crop((0, 0, width, height)).quantize(64).save(out, optimize=True)
 
 
 def main() -> None:
