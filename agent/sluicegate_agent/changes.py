@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from sluicegate_agent.backlog.rows import READING_COST, ROW_COST
 from sluicegate_agent.config.broker import client_of
 from sluicegate_agent.errors import EnvironmentRefused, InputRefused
-from sluicegate_agent.identity.kinds import asked_before, kind_of
+from sluicegate_agent.identity.kinds import asked_before, changed_kinds, kind_of, kinds_of
 from sluicegate_agent.state.status import looked_into
 from sluicegate_agent.streams import Stream
 
@@ -74,7 +74,7 @@ def asked(config: Config) -> dict[str, Any]:
     return {
         "device": config.device.id,
         "horizon": config.identity.horizon,
-        "topics": {source.filter.subscription: kind_of(source) for source in config.subscribed},
+        **kinds_of(config),
         "broker": [config.mqtt.host, config.mqtt.actual_port, config.mqtt.client_id or ""],
         "outbox": [config.outbox.rows, int(config.outbox.bytes)],
         "dead_letters": config.dead_letters.rows,
@@ -125,13 +125,11 @@ def _sources(config: Config, connection: sqlite3.Connection) -> Iterator[str]:
             f"source {topic}: no longer in the configuration: the agent unsubscribes from it, and what the broker "
             "still holds of it is not counted"
         )
-    for source in config.subscribed:
-        was, now = before["topics"].get(source.filter.subscription), kind_of(source)
-        if was is not None and was != now:
-            yield (
-                f"source {source.topic}: its messages were known again by {_KINDS[was]}, now by {_KINDS[now]}: one "
-                "counted before that comes again would count twice, in doubt"
-            )
+    for source, was in changed_kinds(before, config):
+        yield (
+            f"source {source.topic}: its messages were known again by {_KINDS[was]}, now by {_KINDS[kind_of(source)]}: "
+            "one counted before that comes again would count twice, in doubt"
+        )
     horizon = before.get("horizon", 0)
     if config.identity.horizon < horizon:
         yield (

@@ -1,8 +1,8 @@
 """Messages that counted may be under way and not be known any more: such as may be among them count in doubt.
 
 That is so where the configuration has a source's messages known by something else than before: as many as a broker may
-have under way may come again. And in a copied state: what the original counts since is sent to the copy with DUP where
-both speak to a broker under one client id.
+have under way may come again, or as many as who posts may say again. And in a copied state: what the original counts
+since is sent to the copy with DUP where both speak to a broker under one client id.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import sqlite3
 from typing import TYPE_CHECKING
 
 from sluicegate_agent.checksums import checksum, is_sound
-from sluicegate_agent.identity.kinds import asked_before, kind_of
+from sluicegate_agent.identity.kinds import asked_before, changed_kinds
+from sluicegate_agent.identity.posted import AGAIN_MOST
 from sluicegate_agent.routing.routes import Route
 
 if TYPE_CHECKING:
@@ -44,10 +45,9 @@ class UnderWay:
         self._left = {
             name: (most if left == _ALL else left, at) for name, (left, at) in read(found and found[0]).items()
         }
-        before = asked_before(connection)["topics"]
-        kinds = [(before.get(each.filter.subscription), kind_of(each), each) for each in config.subscribed]
-        changed = [each for was, kind, each in kinds if was not in (None, kind)]
-        self._left |= {_name(source): (most, until_us) for source in changed}
+        changed = [source for source, _ in changed_kinds(asked_before(connection), config)]
+        for source in changed:
+            self._left[_name(source)] = most if source.input == "mqtt" else max(most, AGAIN_MOST), until_us
         self.changed = False
         if changed:  # before the state says that this configuration was asked
             _write(connection, self._left)

@@ -35,14 +35,15 @@ def said(number: int, later: int = 0) -> bytes:
 class Board:
     """An agent's inner half, started again and again on one state."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, way: str = "mqtt") -> None:
+        self.folder, self.way = folder, way
 
     def life(
         self, source: dict[str, Any], payloads: list[bytes], *, dup: bool, confirmed: bool = False
     ) -> tuple[int, int]:
         """What these messages come to: how many readings were counted, how many of them in doubt."""
-        config = configured(self.folder, source=[source], window=[])
+        way: dict[str, Any] = {} if self.way == "mqtt" else {"http": {"listen": "127.0.0.1:9465"}}
+        config = configured(self.folder, source=[source | {"input": self.way}], window=[], **way)
         with State(config) as state:
             before = state.counters.as_dict()
             pipeline = Pipeline(config, state, lambda: NOON + 10**12, Recorder(config, state))
@@ -51,7 +52,8 @@ class Board:
             for number, payload in enumerate(payloads, 1):
                 if pipeline.has_enough:
                     pipeline.commit()
-                pipeline.accept(Message(TOPIC, payload, number, 1, dup=dup))
+                is_mqtt = self.way == "mqtt"
+                pipeline.accept(Message(TOPIC, payload, number, int(is_mqtt), dup=dup and is_mqtt))
             pipeline.commit()
             if confirmed:
                 pipeline.confirmed(pipeline.generation)
@@ -80,6 +82,26 @@ def test_what_was_under_way_at_a_change_of_identity_is_in_doubt_at_most(
     for _ in range(starts - 1):
         board.life(after, [], dup=False)
     again, doubt = board.life(after, [*map(said, range(count))], dup=True)
+    new, more = board.life(after, [*map(said, range(count, count + 3))], dup=False)
+    assert new == 3
+    assert again + new - doubt - more <= 3 <= again + new
+
+
+@pytest.mark.parametrize("count", [5, 100, 3000])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (BARE, NUMBERED), (BARE, TIMED), (TIMED, BARE), (TIMED, NUMBERED), (NUMBERED, TIMED), (NUMBERED, BARE),
+        (BOTH, TIMED), (BOTH, NUMBERED), (NUMBERED, BOTH),
+    ],
+)  # fmt: skip
+def test_what_is_posted_again_after_a_change_of_identity_is_in_doubt_at_most(
+    tmp_path: Path, before: dict[str, Any], after: dict[str, Any], count: int
+) -> None:
+    """Who posted had no answer and says all of it again: whatever counts twice is in doubt."""
+    board = Board(tmp_path, "http")
+    assert board.life(before, [*map(said, range(count))], dup=False)[0] == count
+    again, doubt = board.life(after, [*map(said, range(count))], dup=False)
     new, more = board.life(after, [*map(said, range(count, count + 3))], dup=False)
     assert new == 3
     assert again + new - doubt - more <= 3 <= again + new
