@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ import pytest
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
 from durable_agent import NOON, SECOND, bare, configured, timed
 
-from sluicegate_agent.identity.clock import CLOCK_NEVER_SET
+from sluicegate_agent import pipeline as module
+from sluicegate_agent.identity.clock import CLOCK_NEVER_SET, Guard
 from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.state import State
 
@@ -21,8 +23,8 @@ YEARS = 4 * 365
 class Board:
     """An agent's inner half whose clock is set by hand; windows of five minutes and a maximum of a minute beside it."""
 
-    def __init__(self, folder: Path, now: int) -> None:
-        self.config = configured(folder, guard={"future": "1d"})
+    def __init__(self, folder: Path, now: int, *, clock_chip: bool = True) -> None:
+        self.config = configured(folder, guard={"future": "1d", "clock_chip": clock_chip})
         self.now, self.looked = now, 1.0
         self.state = State(self.config)
         self.pipeline = Pipeline(self.config, self.state, clock=lambda: self.now)
@@ -90,6 +92,31 @@ def test_windows_begin_anew_where_the_clock_was_years_ahead(board: Board, restar
     assert all(each.time_us <= board.now for each in board.pipeline.answers("door", "recent"))
     assert not any(each.exact for name in ("recent", "peak") for each in board.pipeline.answers("door", name))
     assert board.state.streams["door"].accepted == 4
+
+
+@pytest.mark.parametrize("has_chip", [True, False])
+def test_a_clock_that_is_not_set_yet_throws_no_history_away(
+    tmp_path: Path, has_chip: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A board without a clock chip starts a month behind: its windows wait for the clock. One with a chip means it."""
+    seconds = [100.0]
+    clocks = {"monotonic": lambda: seconds[0], "synchronised": lambda: False}
+    monkeypatch.setattr(module, "Guard", partial(Guard, **clocks))
+    board = Board(tmp_path, NOON, clock_chip=has_chip)
+    for minute in range(5):
+        board.pipeline.accept(timed(minute, 1 + minute, 2.0))
+    board.pipeline.commit()
+    before = board.sums("heat")
+    board.now = NOON - 30 * DAY
+    seconds[0] = 7.0
+    board.restart()
+    board.tick()
+    assert board.state.counters["windows.begun_anew"] == (7 if has_chip else 0)
+    board.now = NOON + 5 * 60 * SECOND  # it is set
+    board.tick()
+    if not has_chip:
+        assert (board.sums("heat"), board.state.counters["windows.begun_anew"]) == (before, 0)
+    board.state.close()
 
 
 def test_a_clock_set_back_by_less_than_the_guard_begins_nothing_anew(board: Board) -> None:
