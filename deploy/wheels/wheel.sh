@@ -38,8 +38,10 @@ mkdir -p "$work/source" "$work/sysconfig" "$work/include/$triplet" "$out"
 
 if [ -n "$package" ]; then
     pin=$(grep "^$package==" deploy/make/constraints.txt) || stop "$package has no pin in deploy/make/constraints.txt" 2
-    "$venv/bin/python" -m pip download --quiet --disable-pip-version-check --no-deps --no-binary :all: --dest "$work" "$pin"
-    tar --extract --directory "$work/source" --strip-components 1 --file "$work/$package"-*.tar.gz
+    sources=$PWD/build/wheels/sources # one for all Pythons; what pip would fetch to look into it is installed
+    [ -e "$sources/$package-${pin#*==}.tar.gz" ] || "$venv/bin/python" -m pip download --quiet --disable-pip-version-check --no-deps \
+        --no-build-isolation --no-binary :all: --dest "$sources" "$pin"
+    tar --extract --directory "$work/source" --strip-components 1 --file "$sources/$package-${pin#*==}.tar.gz"
 else
     git ls-files -z -- native agent cloud deploy setup.py pyproject.toml README.md LICENSE CHANGELOG.md MANIFEST.in |
         tar --create --null --files-from - | tar --extract --directory "$work/source"
