@@ -112,24 +112,25 @@ def _take_along(connection: sqlite3.Connection, stream: Stream, incarnation: str
         insert_rows(connection, stream.number, rows_in(document))
         connection.execute("DELETE FROM chunk WHERE number = ?", (sealed,))
     new = _following(stream)
-    first = connection.execute("SELECT min(first) FROM outbox WHERE stream = ?", (stream.number,)).fetchone()[0]
-    center, end = (stream.builder.center, stream.builder.next) if stream.builder else (0.0, 0)
-    new.builder = Builder(center, end - (end if first is None else first))
+    waiting = sum(each.n for each in rows_of(connection, stream.number, 0, _END))
+    new.builder = Builder(stream.builder.center if stream.builder else 0.0, waiting)
     Row(stream.number, stream.name, stream.pack(), stream.incarnation, stream.key, 1).write(connection)
-    number = go_on(connection, stream.number, new, incarnation, key)
+    number, following = go_on(connection, stream.number, new, incarnation, key), 0
     while some := [*islice(rows_of(connection, stream.number, 0, _END), _AT_ONCE)]:
-        insert_rows(connection, number, [_in_doubt(each, first) for each in some])
+        for each in some:  # between them may be what the target took
+            insert_rows(connection, number, [_in_doubt(each, following)])
+            following += each.n
         connection.executemany(DELETE, [(stream.number, each.first) for each in some])
     return number
 
 
-def _in_doubt(closed: Closed, before: int) -> Closed:
-    """A row whose readings may be at the target already, `before` ordinals earlier."""
+def _in_doubt(closed: Closed, first: int) -> Closed:
+    """A row whose readings may be at the target already, with another ordinal of its first one."""
     record, parts = carried.parted(closed.bucket)
     bucket = Bucket.unpack(record)
-    places = {name: max(-1, getattr(bucket, name) - before) for name in _ORDINALS}
+    places = {name: getattr(bucket, name) + first - closed.first for name in _ORDINALS}
     moved = bucket._replace(doubt=bucket.n, **places).pack()
-    return closed._replace(first=closed.first - before, bucket=carried.joined(moved, parts))
+    return closed._replace(first=first, bucket=carried.joined(moved, parts))
 
 
 def _following(stream: Stream) -> Stream:

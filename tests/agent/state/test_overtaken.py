@@ -7,6 +7,7 @@ parts: whatever it took since is there, nothing counts twice for certain, and it
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,27 @@ def test_its_ordinals_begin_at_0(tmp_path: Path) -> None:
         for bucket in chunk.buckets:
             assert bucket.first <= bucket.low_o_first <= bucket.low_o_last < bucket.first + bucket.n
             assert bucket.first <= bucket.high_o_first <= bucket.high_o_last < bucket.first + bucket.n
+
+
+@pytest.mark.parametrize("backlog", [53, 103])
+def test_a_copy_that_sends_the_backlog_first(tmp_path: Path, backlog: int) -> None:
+    """The original parts where a document of its is refused; those that the target took stay, and leave no hole."""
+    config = board(tmp_path)
+    copy = configured(tmp_path, state={"path": "copy"}, outbox={"chunk_buckets": 8, "bytes": "1MiB"})
+    taken(config, range(2000, 2037))
+    taken(config, range(backlog), send=False)
+    shutil.copytree(config.state.path, copy.state.path)
+    taken(copy, range(3000, 3023))
+    found = [taken(config, range(begin, begin + 23)) for begin in (4000, 5000)]
+    sure, doubt = counted(arrived(tmp_path))
+    assert {*sure, *doubt} == {*range(backlog), *range(2000, 2037), *range(3000, 3023)} | {
+        minute for begin in (4000, 5000) for minute in range(begin, begin + 23)
+    }
+    assert max(sure.values()) == 1
+    assert (kept(config), found[0]["counters"]["copies_noticed"]) == ([], 1)
+    mine = [chunk for chunk in arrived(tmp_path) if chunk.incarnation == found[1]["incarnation"]]
+    spans = sorted((bucket.first, bucket.n) for chunk in mine for bucket in chunk.buckets)
+    assert [first for first, _ in spans] == [0, *(first + n for first, n in spans)][:-1]
 
 
 @pytest.mark.parametrize("drain", [True, False])
