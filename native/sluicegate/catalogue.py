@@ -56,11 +56,6 @@ def names() -> tuple[str, ...]:
     return tuple(name for name, facts in FACTS.items() if not facts.internal)
 
 
-def is_known(name: str) -> bool:
-    """Whether it is the name of an engine, or was."""
-    return name in FACTS or name in FORMER
-
-
 def make(name: str, bucketed: bool) -> Any:
     """A compiled engine, not yet set up."""
     name = "amta_buckets" if name == "amta" and bucketed else name
@@ -70,7 +65,7 @@ def make(name: str, bucketed: bool) -> Any:
 
 def check(name: str, layout: Layout) -> Facts:
     """The facts of an engine that can keep windows of this layout. Raises ConfigurationError with the reason."""
-    if not is_known(name):
+    if name not in FACTS and name not in FORMER:
         raise ConfigurationError(f"engine: {name!r}, expected one of {', '.join(names())}")
     facts = FACTS[FORMER.get(name, name)]
     if layout.bucketed and not facts.buckets:

@@ -83,7 +83,7 @@ def _program(
         _, said = _ran([found, *arguments])
         if told := re.search(pattern, said):
             return Finding(name, "ok", f"{found} ({told[0].strip()})", purpose)
-        wrong = f"{found} runs, but does not say what {name} says: {_first_line(said) or 'nothing'}"
+        wrong = f"{found} runs, but does not say what {name} says: {[*_lines(said), 'nothing'][0][:120]}"
         return Finding(name, "broken", wrong, purpose, undo)
     if named:
         return Finding(name, "broken", f"{variable}={named} is not a program", purpose, undo)
@@ -108,9 +108,8 @@ def _ran(command: list[str]) -> tuple[int, str]:
         return -1, str(error.strerror or error)
 
 
-def _first_line(said: str) -> str:
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    return lines[0][:120] if lines else ""
+def _lines(said: str) -> list[str]:
+    return [line.strip() for line in said.splitlines() if line.strip()]
 
 
 def _python() -> Finding:
@@ -151,7 +150,7 @@ def _libcblite() -> Finding:
         "libcblite.so of its release archive; docs/how-to/couchbase.md"
     )
     code, said = _ran([sys.executable, "-c", _TRY_LIBRARY])
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    lines = _lines(said)
     if code == 0 and lines:
         return Finding(name, "ok", lines[-1][:200], purpose)
     reason = re.sub(r"^[\w.]+: ", "", lines[-1])[:300] if lines else f"it ended the process (exit code {code})"

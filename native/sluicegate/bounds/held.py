@@ -50,13 +50,10 @@ def interval(window: View, monoid: Monoid, value: float | None) -> Bounded:
     if slots[5]:
         return Bounded(None, None, None, window.whole or slots[5] > window.oldest[window.layout.own_slots(monoid)][5])
     if window.whole:
-        return Bounded(value, *_within(value, margin), True) if value is not None else Bounded(None, None, None, True)
+        ends = (None, None) if value is None else (value - margin, value + margin)
+        return Bounded(value, *ends, True)
     low, high = _cut(window, monoid)
     return _moved(value, low - margin, high + margin, False)
-
-
-def _within(value: float, margin: float) -> tuple[float, float]:
-    return value - margin, value + margin
 
 
 def _moved(value: float | None, low: float, high: float, exact: bool) -> Bounded:

@@ -80,14 +80,12 @@ class Collection(Handle):
 
     def get_bytes(self, id: str, key: str) -> bytes | None:
         """A property that is bytes, copied; None where there is no such document. Empty where it is no bytes."""
-        (ffi, lib), found, name = self._library[:2], self._found(id), key.encode()
-        if found is None:
-            return None
-        try:
+        (ffi, lib), name = self._library[:2], key.encode()
+        with self._read(id) as found:
+            if found is None:
+                return None
             value = lib.FLDict_Get(lib.CBLDocument_Properties(found), fleece.sliced(ffi, name))
             return fleece.bytes_of(ffi, lib.FLValue_AsData(value))
-        finally:
-            lib.CBL_Release(found)
 
     def __contains__(self, id: object) -> bool:
         if not isinstance(id, str):
@@ -139,27 +137,17 @@ class Collection(Handle):
 
     @contextlib.contextmanager
     def _read(self, id: str) -> Iterator[Any | None]:
-        """The document, let go afterwards; None where there is none."""
-        found = self._found(id)
-        try:
-            yield found
-        finally:
-            if found is not None:
-                self._library.lib.CBL_Release(found)
-
-    def _found(self, id: str) -> Any | None:
+        """The document, let go afterwards; None where there is none: the library reports neither that nor an error."""
         ffi, lib = self._library[:2]
         error, name = ffi.new("CBLError *"), id.encode()
         found = lib.CBLCollection_GetDocument(self._pointer, fleece.sliced(ffi, name), error)
-        if found != ffi.NULL:
-            return found
-        self._missing(error, id)
-        return None
-
-    def _missing(self, error: Any, id: str) -> None:
-        """No document and no error is none; an error is raised."""
-        if error.code and (error.domain, error.code) != (CBL, _NOT_FOUND):
-            raise fail(self._library.ffi, self._library.lib, error, f"{self.name}/{id}: read")
+        if found == ffi.NULL and error.code and (error.domain, error.code) != (CBL, _NOT_FOUND):
+            raise fail(ffi, lib, error, f"{self.name}/{id}: read")
+        try:
+            yield None if found == ffi.NULL else found
+        finally:
+            if found != ffi.NULL:
+                lib.CBL_Release(found)
 
     def _save(self, made: Any, id: str, check: bool) -> None:
         save = self._library.lib.CBLCollection_SaveDocumentWithConcurrencyControl

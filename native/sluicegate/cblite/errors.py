@@ -1,7 +1,4 @@
-"""One check after each call, and one table from the library's (domain, code) to exceptions that say what to do.
-
-`check(ok, ffi, error, what)` is the only place that raises for the library.
-"""
+"""One table from the library's (domain, code) to exceptions that say what to do."""
 
 from __future__ import annotations
 
@@ -90,23 +87,17 @@ _WHO = Meaning(
 _ARGUMENT = Meaning(InvalidArgument, "correct what was passed")
 
 TABLE: dict[tuple[int, int], Meaning] = {
+    **{(CBL, code): _BROKEN for code in (4, 5, 15, 20, 21)},
+    **{(CBL, code): _DISK for code in (11, 12, 14)},
     (CBL, 3): Meaning(CouchbaseLiteError, "the database is encrypted, which the Community Edition cannot read"),
-    (CBL, 4): _BROKEN,
-    (CBL, 5): _BROKEN,
     (CBL, 6): Meaning(ClosedError, "open the database, or keep it open while its parts are used"),
     (CBL, 7): Meaning(NotFound, "check name and id; it may have been deleted or have expired"),
     (CBL, 8): Meaning(Conflict, "read the document again and decide, or save without a check"),
     (CBL, 9): _ARGUMENT,
-    (CBL, 11): _DISK,
-    (CBL, 12): _DISK,
     (CBL, 13): Meaning(CouchbaseLiteError, "not enough memory: open fewer things, or give the process more"),
-    (CBL, 14): _DISK,
-    (CBL, 15): _BROKEN,
     (CBL, 16): Meaning(Busy, "another process or an open transaction has it: try again"),
     (CBL, 17): Meaning(CouchbaseLiteError, "begin a transaction first"),
     (CBL, 18): Meaning(CouchbaseLiteError, "end the transaction first"),
-    (CBL, 20): _BROKEN,
-    (CBL, 21): _BROKEN,
     (CBL, 23): Meaning(InvalidArgument, "correct the query"),
     (CBL, 24): Meaning(NotFound, "make the index that the query needs"),
     (CBL, 25): Meaning(InvalidArgument, "give every parameter that the query names"),
@@ -115,23 +106,16 @@ TABLE: dict[tuple[int, int], Meaning] = {
     (CBL, 29): Meaning(InvalidArgument, "an id is 1 to 240 bytes of UTF-8 and does not begin with _"),
     (CBL, 30): Meaning(CouchbaseLiteError, "give it room to upgrade, or restore a copy"),
     (POSIX, 2): Meaning(NotFound, "check the path"),
-    (POSIX, 5): _DISK,
-    (POSIX, 13): _DISK,
-    (POSIX, 28): _DISK,
-    (POSIX, 30): _DISK,
-    (POSIX, 122): _DISK,
+    **{(POSIX, code): _DISK for code in (5, 13, 28, 30, 122)},
     **{(POSIX, code): _AWAY for code in (32, 101, 103, 104, 110, 111, 112, 113)},
-    (SQLITE, 5): Meaning(Busy, "another process has the file: try again"),
-    (SQLITE, 6): Meaning(Busy, "another process has the file: try again"),
+    **dict.fromkeys(((SQLITE, 5), (SQLITE, 6)), Meaning(Busy, "another process has the file: try again")),
     **{(SQLITE, code): _DISK for code in (3, 8, 10, 13, 14)},
-    (SQLITE, 11): _BROKEN,
-    (SQLITE, 26): _BROKEN,
+    **{(SQLITE, code): _BROKEN for code in (11, 26)},
     **{(NETWORK, code): _AWAY for code in (1, 2, 3, 13)},
     (NETWORK, 4): Meaning(InvalidArgument, "expected ws://host:port/database or wss://…"),
     **{(NETWORK, code): _CERTIFICATE for code in (6, 8, 9, 10, 11, 14, 15)},
     (NETWORK, 7): _CLOCK,
-    (WEBSOCKET, 401): _WHO,
-    (WEBSOCKET, 403): _WHO,
+    **{(WEBSOCKET, code): _WHO for code in (401, 403)},
     (WEBSOCKET, 404): Meaning(NotFound, "there is no such database on that server, or the document is unknown"),
     (WEBSOCKET, 409): Meaning(Conflict, "the server has another version of this document"),
     (WEBSOCKET, 413): Meaning(RefusedByServer, "the document is larger than the server takes"),

@@ -26,17 +26,8 @@ class Handle:
         self._library: Library = parent._library if parent is not None else library()
         self._held = pointer
         self._parent = parent
-        self._parts: weakref.WeakSet[Handle] | None = None
-        if parent is not None:
-            parent._owns(self)
-        else:
-            _roots.add(self)
-
-    def _owns(self, part: Handle) -> None:
-        """Close `part` before this."""
-        if self._parts is None:
-            self._parts = weakref.WeakSet()
-        self._parts.add(part)
+        self._parts: weakref.WeakSet[Handle] = weakref.WeakSet()  # closed before this
+        (_roots if parent is None else parent._parts).add(self)
 
     @property
     def _pointer(self) -> Any:
@@ -67,7 +58,7 @@ class Handle:
         self._release(held)
 
     def _close_parts(self) -> None:
-        for part in list(self._parts or ()):
+        for part in list(self._parts):
             part.close()
 
     def _release(self, held: Any) -> None:

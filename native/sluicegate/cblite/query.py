@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from sluicegate.cblite import fleece
@@ -32,8 +32,11 @@ class Query(Handle):
 
     def rows(self, **parameters: Any) -> Iterator[tuple[Any, ...]]:
         """The rows, read as they are asked for, each a tuple of the columns. Raises InvalidArgument, Damaged."""
-        lib = self._library.lib
-        self._set(parameters)
+        lib, given = self._library.lib, fleece.mutable(self._library, parameters)
+        try:
+            lib.CBLQuery_SetParameters(self._pointer, given)
+        finally:
+            fleece.released(self._library, given)
         results = self._call(f"query {self.text!r}", lib.CBLQuery_Execute)
         columns = range(len(self.columns))
         held = Handle(results, self)
@@ -47,11 +50,3 @@ class Query(Handle):
     def run(self, **parameters: Any) -> list[dict[str, Any]]:
         """All rows, each a dictionary by column."""
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows(**parameters)]
-
-    def _set(self, parameters: Mapping[str, Any]) -> None:
-        lib = self._library.lib
-        made = fleece.mutable(self._library, parameters)
-        try:
-            lib.CBLQuery_SetParameters(self._pointer, made)
-        finally:
-            fleece.released(self._library, made)

@@ -17,7 +17,7 @@ from libc.string cimport memcpy, memset
 
 from sluicegate.engines.base cimport Block, Engine, Leaves, ask
 from sluicegate.memory.chunks cimport (
-    LARGE_KIND, Pool, Queue, at, clear, drop, give_back, has_room, held, narrow, open_queue, release, reserve,
+    LARGE_KIND, Pool, Queue, at, clear, drop, give_back, has_room, narrow, open_queue, release, reserve,
     ring_bytes, run_at, shape,
 )
 from sluicegate.partials.kernels cimport (
@@ -156,7 +156,7 @@ cdef class Amta(Engine):
         cdef int level
         for level in range(LEVELS):
             rings += ring_bytes(&self.level[level])
-        return Engine.bytes(self) + slots * <int64_t> sizeof(Slot) + held(&self.pool) + rings
+        return Engine.bytes(self) + slots * <int64_t> sizeof(Slot) + self.pool.held + rings
 
     cdef const Slot* result(self, int side) noexcept nogil:
         return result_of(self, any_op, side)

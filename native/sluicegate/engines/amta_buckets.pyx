@@ -15,7 +15,7 @@ from libc.string cimport memmove, memset
 
 from sluicegate.engines.base cimport Engine, Leaves, ask, slide_any
 from sluicegate.memory.chunks cimport (
-    Pool, Queue, at, clear, drop, give_back, has_room, held, release, reserve, ring_bytes, shape_by,
+    Pool, Queue, at, clear, drop, give_back, has_room, release, reserve, ring_bytes, shape_by,
 )
 from sluicegate.partials.kernels cimport Any, combine_by, copy_by, width_of
 from sluicegate.partials.program cimport Program, Slot, combine, copy
@@ -195,7 +195,7 @@ cdef class AmtaBuckets(Engine):
         for i in range(self.levels):
             rings += ring_bytes(&self.level[i]) + <int64_t> sizeof(Queue)
         if self.levels:
-            rings += held(self.pool) + <int64_t> sizeof(Pool)
+            rings += self.pool.held + <int64_t> sizeof(Pool)
         partials += 0 if self.packs else MADE + 2
         return partials * self.p.width * <int64_t> sizeof(Slot) + rings
 

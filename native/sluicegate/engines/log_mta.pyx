@@ -16,7 +16,7 @@ from libc.string cimport memset
 
 from sluicegate.engines.base cimport Engine, Leaves, ask
 from sluicegate.memory.chunks cimport (
-    Pool, Queue, at, clear, drop, give_back, has_room, held, release, reserve, ring_bytes, shape,
+    Pool, Queue, at, clear, drop, give_back, has_room, release, reserve, ring_bytes, shape,
 )
 from sluicegate.partials.program cimport Program, Slot, combine, copy
 
@@ -142,7 +142,7 @@ cdef class LogMta(Engine):
         cdef int level
         for level in range(LEVELS):
             rings += ring_bytes(&self.level[level])
-        return Engine.bytes(self) + held(&self.pool) + rings
+        return Engine.bytes(self) + self.pool.held + rings
 
     cdef int begin(self, int64_t head) except -1:
         cdef int level

@@ -2,7 +2,7 @@
 
 from libc.stdlib cimport free
 
-from sluicegate.memory.chunks cimport Pool, Queue, at, clear, has_room, held, release, reserve, ring_bytes, shape
+from sluicegate.memory.chunks cimport Pool, Queue, at, clear, has_room, release, reserve, ring_bytes, shape
 
 cdef enum:
     # chunks of 2^5 elements; what no longer fits in a few has the longest at once: its loops run from chunk to chunk
@@ -39,7 +39,7 @@ cdef class Queued(Engine):
         return at(&self.queue, self.stride, index)
 
     cdef int64_t bytes(self) noexcept nogil:
-        return Engine.bytes(self) + held(&self.pool) + ring_bytes(&self.queue)
+        return Engine.bytes(self) + self.pool.held + ring_bytes(&self.queue)
 
     cdef int begin(self, int64_t head) except -1:
         clear(&self.pool, &self.queue)

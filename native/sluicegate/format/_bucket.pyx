@@ -11,7 +11,7 @@ from libc.string cimport memcpy
 import sys
 from array import array as _array
 
-from sluicegate.format.record import PACKED as _PACKED, Bucket, BuilderState, check_reading, check_value, check_whole
+from sluicegate.format.record import _RECORD, PACKED as _PACKED, Bucket, BuilderState, check_reading, check_value, check_whole
 
 cdef array _INTS = _array("q"), _FLOATS = _array("d")
 cdef int64_t _ORDERED = 1
@@ -109,19 +109,20 @@ cdef void fold(Record* a, const Record* b) noexcept nogil:
 
 
 cdef object bucket_of(const Record* r):
-    return Bucket._make((
-        r.first, r.n, r.t_first, r.t_last, r.total, r.pre_low, r.pre_high,
-        r.low.value, r.low.t_first, r.low.t_last, r.low.o_first, r.low.o_last, r.high.value, r.high.t_first,
-        r.high.t_last, r.high.o_first, r.high.o_last, r.x_first, r.x_last, r.gap, r.flags,
-        r.m2, r.low.count, r.high.count, r.low.pre, r.low.suf, r.high.pre, r.high.suf,
-        r.log_total, r.log_pre_low, r.log_pre_high, r.doubt,
-    ))
+    return Bucket._make(_RECORD.unpack(packed_of(r)))
+
+
+cdef bytes little(bytes packed):
+    """Numbers of 8 bytes, this machine's as little-endian ones and the other way round."""
+    if sys.byteorder == "little":
+        return packed
+    numbers = _array("q", packed)
+    numbers.byteswap()
+    return numbers.tobytes()
 
 
 cdef bytes packed_of(const Record* r):
     """As Bucket.pack: what stands together in both is copied at once."""
-    if sys.byteorder == "big":
-        return bucket_of(r).pack()
     cdef bytes packed = PyBytes_FromStringAndSize(NULL, _PACKED)
     cdef char* out = packed
     memcpy(out, &r.first, 56)
@@ -133,7 +134,7 @@ cdef bytes packed_of(const Record* r):
     memcpy(out + 192, &r.low.pre, 16)
     memcpy(out + 208, &r.high.pre, 16)
     memcpy(out + 224, &r.log_total, 32)
-    return packed
+    return little(packed)
 
 
 cdef bytes readings_of(array times, array values, Py_ssize_t begin, Py_ssize_t end):
@@ -159,36 +160,17 @@ cdef Py_ssize_t length_of(array values, array times, Py_ssize_t begin) except -1
     return end
 
 
-cdef int read(Record* r, bucket) except -1:
-    (
-        r.first, r.n, r.t_first, r.t_last, r.total, r.pre_low, r.pre_high,
-        r.low.value, r.low.t_first, r.low.t_last, r.low.o_first, r.low.o_last, r.high.value, r.high.t_first,
-        r.high.t_last, r.high.o_first, r.high.o_last, r.x_first, r.x_last, r.gap, r.flags,
-        r.m2, r.low.count, r.high.count, r.low.pre, r.low.suf, r.high.pre, r.high.suf,
-        r.log_total, r.log_pre_low, r.log_pre_high, r.doubt,
-    ) = bucket
-    return 0
-
-
 def merge(a, b):
     """The bucket of a's readings, then b's. Associative; counts and extremes are exact.
 
     Raises ValueError where b's first ordinal is not the one after a's last, OverflowError for gaps beyond ±2⁶¹ in all.
     """
-    cdef Record first, second
-    read(&first, a)
-    read(&second, b)
-    if second.first != first.first + first.n:
-        raise ValueError(f"bucket at ordinal {second.first} does not follow: expected ordinal {first.first + first.n}")
-    check_whole(first.gap + second.gap, "gap")
-    fold(&first, &second)
-    return bucket_of(&first)
+    return Bucket._make(_RECORD.unpack(merge_packed((a.pack(), b.pack()))))
 
 
 cdef int load(Record* r, bytes packed) except -1:
     """What `packed_of` packed; records of an older length as Bucket.unpack reads them. Raises ValueError."""
-    if sys.byteorder == "big" or len(packed) != _PACKED:
-        return read(r, Bucket.unpack(packed))
+    packed = little(packed if len(packed) == _PACKED else Bucket.unpack(packed).pack())
     cdef const char* data = packed
     memcpy(&r.first, data, 56)
     memcpy(&r.low.value, data + 56, 40)
@@ -442,5 +424,5 @@ cdef class Builder:
         builder.seen = saved.newest is not None
         builder.latest = saved.newest if builder.seen else 0
         if saved.bucket is not None:
-            read(&builder.r, saved.bucket)
+            load(&builder.r, saved.bucket.pack())
         return builder

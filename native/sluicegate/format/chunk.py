@@ -99,7 +99,7 @@ def encode(chunk: Chunk) -> bytes:
     only = [singles if bucket.n == 1 else None for bucket, singles in zip(chunk.buckets, at_hand, strict=True)]
     # Single readings say all that an extra does, so where there are extras they stay.
     choices = [at_hand, only] if at_hand != only and not chunk.extras else [at_hand]
-    fitting = [singles for singles in choices if _row_count(singles) <= MAX_ROWS] or [only]
+    fitting = [each for each in choices if sum(len(x[0]) if x else 1 for x in each) <= MAX_ROWS] or [only]
     packed = _payload(chunk.buckets, fitting[0])
     if len(fitting) > 1 and body.least_whole(chunk.buckets) < len(packed[2]):
         packed = min(packed, _payload(chunk.buckets, only), key=lambda one: len(one[2]))
@@ -173,10 +173,6 @@ def _check_marks(key: Any, tags: Any) -> None:
         raise ChunkError(f"key {key!r}: expected 32 lower-case hex digits")
     if flaw := flaw_of_tags(tags):
         raise ChunkError(flaw)
-
-
-def _row_count(singles: list[Readings | None]) -> int:
-    return sum(len(readings[0]) if readings else 1 for readings in singles)
 
 
 def _deflate(columns: list[bytes]) -> bytes:

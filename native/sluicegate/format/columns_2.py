@@ -75,17 +75,9 @@ def _has(known: Iterable[int], name: str, is_open: Iterable[bool]) -> list[bool]
 def _places(fields: Fields, name: str) -> list[int]:
     """From the first occurrence to the last, or all where there is no other value."""
     extreme = name.removesuffix("_n")
-    return [
-        n if low == high else o_last - o_first + 1
-        for n, low, high, o_first, o_last in zip(
-            fields["n"],
-            fields["low"],
-            fields["high"],
-            fields[f"{extreme}_o_first"],
-            fields[f"{extreme}_o_last"],
-            strict=True,
-        )
-    ]
+    names = "n", "low", "high", f"{extreme}_o_first", f"{extreme}_o_last"
+    rows = zip(*(fields[each] for each in names), strict=True)
+    return [n if low == high else o_last - o_first + 1 for n, low, high, o_first, o_last in rows]
 
 
 def _open_counts(fields: Fields, name: str) -> list[bool]:

@@ -89,4 +89,3 @@ cdef void drop(Pool* pool, Queue* queue, int64_t index) noexcept nogil
 cdef void clear(Pool* pool, Queue* queue) noexcept nogil
 cdef void give_back(Pool* pool) noexcept nogil  # returns at most one chunk to the system
 cdef void release(Pool* pool) noexcept nogil  # frees the chunks of the free lists
-cdef int64_t held(const Pool* pool) noexcept nogil  # bytes of chunks, in use or free

@@ -201,10 +201,6 @@ cdef void clear(Pool* pool, Queue* queue) noexcept nogil:
     drop(pool, queue, queue.end << queue.shift)
 
 
-cdef int64_t held(const Pool* pool) noexcept nogil:
-    return pool.held
-
-
 cdef inline int64_t chunks_for(const Pool* pool, int kind, int64_t n) noexcept nogil:
     """In which n partials find room wherever they begin."""
     return n if n < 2 else ((n - 2) >> shift_of(pool, kind)) + 2

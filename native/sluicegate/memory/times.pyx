@@ -4,7 +4,7 @@ from libc.stdint cimport INT64_MAX, int64_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
-from sluicegate.memory.chunks cimport at, clear, drop, give_back, has_room, held, release, reserve, shape_by
+from sluicegate.memory.chunks cimport at, clear, drop, give_back, has_room, release, reserve, shape_by
 
 cdef int64_t NONE = INT64_MAX
 
@@ -40,7 +40,7 @@ cdef void give_back_times(Times* t, int64_t chunks) noexcept nogil:
 
 
 cdef int64_t held_times(const Times* t) noexcept nogil:
-    return held(&t.pool) + held(&t.odd_pool)
+    return t.pool.held + t.odd_pool.held
 
 
 cdef void forget_blocks(Times* t, int64_t block) noexcept nogil:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, pairwise, zip_longest
@@ -53,7 +53,7 @@ class Quantiles(NamedTuple):
         if self.n == 0 or rank in (0.0, 1.0):
             return (self.high if rank == 1.0 else self.low) if self.n else None
         weight = 0
-        for value, each in self._weighted():
+        for value, each in sorted((x, 1 << height) for height, level in enumerate(self.levels) for x in level):
             weight += each
             if weight >= rank * self.n:  # rounded as Spark and DataSketches do: 0.55 · 700 is more than 385
                 return value
@@ -64,10 +64,6 @@ class Quantiles(NamedTuple):
         if self.n == 0:
             return None
         return sum(bisect_right(level, value) << height for height, level in enumerate(self.levels)) / self.n
-
-    def _weighted(self) -> Iterator[tuple[float, int]]:
-        pairs = ((value, 1 << height) for height, level in enumerate(self.levels) for value in level)
-        return iter(sorted(pairs))
 
     @property
     def sketch(self) -> bytes:

@@ -197,10 +197,6 @@ class Layout:
     def __post_init__(self) -> None:
         object.__setattr__(self, "objects", any(component.op == Op.OBJECT for component in self.components))
 
-    def keeps_object(self, monoid: Monoid) -> bool:
-        """Whether an aggregate's partials are Python objects."""
-        return monoid.kind in OBJECTS
-
     def unpack(self, packed: Any) -> Sequence[Any]:
         """The slots of a partial as a core gives it: bytes, or, where it holds objects, the slots themselves."""
         return packed if self.objects else self.format.unpack(packed)

@@ -148,18 +148,8 @@ cdef inline double log_of(double center) noexcept nogil:
 
 
 cdef inline void combine_arg(Slot* o, const Slot* a, const Slot* b, bint b_wins) noexcept nogil:
-    cdef int64_t time = a[1].i
-    if a[0].f == b[0].f:
-        if b[1].i < time:
-            time = b[1].i
-        o[0] = a[0]
-        o[1].i = time
-    elif b_wins:
-        o[0] = b[0]
-        o[1] = b[1]
-    else:
-        o[0] = a[0]
-        o[1] = a[1]
+    cdef const Slot* won = b if b_wins else a
+    o[0], o[1].i = won[0], min(a[1].i, b[1].i) if a[0].f == b[0].f else won[1].i
 
 
 cdef inline void combine_prefix(Slot* o, const Slot* a, const Slot* b) noexcept nogil:
@@ -195,15 +185,8 @@ cdef inline void combine_header(Slot* o, const Slot* a, const Slot* b) noexcept 
 
 
 cdef inline void combine_count(Slot* o, const Slot* a, const Slot* b, bint b_wins) noexcept nogil:
-    if a[0].f == b[0].f:
-        o[1].i = a[1].i + b[1].i
-        o[0] = a[0]
-    elif b_wins:
-        o[1] = b[1]
-        o[0] = b[0]
-    else:
-        o[1] = a[1]
-        o[0] = a[0]
+    cdef const Slot* won = b if b_wins else a
+    o[0], o[1].i = won[0], a[1].i + b[1].i if a[0].f == b[0].f else won[1].i
 
 
 cdef inline void combine_ends(Slot* o, const Slot* a, const Slot* b, double sign) noexcept nogil:
@@ -222,21 +205,10 @@ cdef inline void combine_ends(Slot* o, const Slot* a, const Slot* b, double sign
 
 cdef inline void combine_sample(Slot* o, const Slot* a, const Slot* b) noexcept nogil:
     """Most readings carry no sample: then nothing is computed."""
+    cdef Moments both = (<const Moments*> a)[0]
     if b.f != 0.0:
-        if o == b:
-            merge_before(o, a)
-            return
-        if o != a:
-            memcpy(o, a, 3 * sizeof(Slot))
-        c_merge(<Moments*> o, <const Moments*> b)
-    elif o != a:
-        memcpy(o, a, 3 * sizeof(Slot))
-
-
-cdef inline void merge_before(Slot* o, const Slot* a) noexcept nogil:
-    cdef Moments first = (<const Moments*> a)[0]
-    c_merge(&first, <const Moments*> o)
-    (<Moments*> o)[0] = first
+        c_merge(&both, <const Moments*> b)
+    (<Moments*> o)[0] = both
 
 
 cdef inline void combine_more(int op, Slot* o, const Slot* a, const Slot* b) noexcept nogil:

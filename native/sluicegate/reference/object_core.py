@@ -14,6 +14,7 @@ from typing import Any
 
 from sluicegate.errors import AggregateError, BusyError
 from sluicegate.monoids.layout import Layout, Op
+from sluicegate.monoids.monoid import OBJECTS
 from sluicegate.monoids.objects import Own, own_of
 from sluicegate.reference.core import ExactCore
 from sluicegate.reference.eviction import Rule
@@ -49,7 +50,7 @@ class ObjectCore(ExactCore):
     def __init__(self, layout: Layout, engine: str, *rest: Any, **options: Any) -> None:
         """As `Core`."""
         self._own = [(place, layout.names[place], own_of(monoid), *_place(layout, place))
-                     for place, monoid in enumerate(layout.monoids) if layout.keeps_object(monoid)]  # fmt: skip
+                     for place, monoid in enumerate(layout.monoids) if monoid.kind in OBJECTS]  # fmt: skip
         self._slots = list({slot: own for _, _, own, slot, _ in self._own}.items())
         self._engine_name = engine
         self._lifted: list[Any] = []
@@ -154,10 +155,7 @@ class ObjectCore(ExactCore):
 
     def lower(self, packed: Any) -> list[Any]:
         """The answers for a partial by itself."""
-        return self._lowered(packed, self._count_of(packed))
-
-    def _count_of(self, partial: Partial) -> int:
-        return int(partial[0]) if self._layout.header else 1
+        return self._lowered(packed, int(packed[0]) if self._layout.header else 1)
 
     def _lowered(self, total: Partial | None, leaves: int) -> list[Any]:
         answers = exact_results(self._layout, total, leaves)

@@ -8,6 +8,7 @@ engines' matter.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from math import log
 from typing import NamedTuple
 
@@ -123,19 +124,9 @@ def _last(s: int, out: Partial, a: Partial, b: Partial) -> None:
     out[s] = b[s]
 
 
-def _arg(s: int, out: Partial, a: Partial, b: Partial, b_wins: bool) -> None:
-    taken = b if b_wins else a
-    out[s : s + 2] = a[s], min(a[s + 1], b[s + 1])
-    if a[s] != b[s]:
-        out[s : s + 2] = taken[s], taken[s + 1]
-
-
-def _argmin(s: int, out: Partial, a: Partial, b: Partial) -> None:
-    _arg(s, out, a, b, b[s] < a[s])
-
-
-def _argmax(s: int, out: Partial, a: Partial, b: Partial) -> None:
-    _arg(s, out, a, b, b[s] > a[s])
+def _arg(sign: int, s: int, out: Partial, a: Partial, b: Partial) -> None:
+    taken = b if sign * b[s] > sign * a[s] else a
+    out[s : s + 2] = taken[s], min(a[s + 1], b[s + 1]) if a[s] == b[s] else taken[s + 1]
 
 
 def _ordered(s: int, out: Partial, a: Partial, b: Partial) -> None:
@@ -147,21 +138,14 @@ def merge_slots(s: int, out: Partial, a: Partial, b: Partial) -> None:
     out[s : s + 3] = merge(Moments(*a[s : s + 3]), Moments(*b[s : s + 3]))
 
 
-def _count(s: int, out: Partial, a: Partial, b: Partial, b_wins: bool) -> None:
-    taken = b if b_wins else a
-    out[s : s + 2] = (a[s], a[s + 1] + b[s + 1]) if a[s] == b[s] else taken[s : s + 2]
-
-
-def _low_count(s: int, out: Partial, a: Partial, b: Partial) -> None:
-    _count(s, out, a, b, b[s] < a[s])
-
-
-def _high_count(s: int, out: Partial, a: Partial, b: Partial) -> None:
-    _count(s, out, a, b, b[s] > a[s])
+def _count(sign: int, s: int, out: Partial, a: Partial, b: Partial) -> None:
+    taken = b if sign * b[s] > sign * a[s] else a
+    out[s : s + 2] = taken[s], a[s + 1] + b[s + 1] if a[s] == b[s] else taken[s + 1]
 
 
 COMBINE: dict[Op, Operation] = {
-    Op.SUM: _sum, Op.MIN: _min, Op.MAX: _max, Op.ARGMIN: _argmin, Op.ARGMAX: _argmax, Op.FIRST: _first, Op.LAST: _last,
-    Op.ORDERED: _ordered, Op.COUNT: _sum, Op.T_FIRST: _min, Op.T_LAST: _max, Op.O_FIRST: _first,
-    Op.MOMENTS: merge_slots, Op.LOG_SUM: _sum, Op.LOW_COUNT: _low_count, Op.HIGH_COUNT: _high_count,
+    Op.SUM: _sum, Op.MIN: _min, Op.MAX: _max, Op.ARGMIN: partial(_arg, -1), Op.ARGMAX: partial(_arg, 1),
+    Op.FIRST: _first, Op.LAST: _last, Op.ORDERED: _ordered, Op.COUNT: _sum, Op.T_FIRST: _min, Op.T_LAST: _max,
+    Op.O_FIRST: _first, Op.MOMENTS: merge_slots, Op.LOG_SUM: _sum, Op.LOW_COUNT: partial(_count, -1),
+    Op.HIGH_COUNT: partial(_count, 1),
 }  # fmt: skip

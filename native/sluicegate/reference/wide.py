@@ -175,7 +175,10 @@ def _own_lift(options: tuple[Any, ...], values: Sequence[float], time: int, ordi
 
 
 def _own_combine(options: tuple[Any, ...], a: Slots, b: Slots) -> Slots:
-    return _call(_operation(options[3]), options[1], _native(a), _native(b))
+    out = (ctypes.c_int64 * options[1])()
+    left, right = (ctypes.create_string_buffer(_native(x), 8 * len(x)) for x in (a, b))
+    _operation(options[3])(*(ctypes.addressof(x) for x in (out, left, right)))
+    return list(out)
 
 
 def own_lower(options: tuple[Any, ...], slots: Slots) -> float:
@@ -188,12 +191,6 @@ def own_lower(options: tuple[Any, ...], slots: Slots) -> float:
 @lru_cache(maxsize=64)
 def _operation(address: int) -> Callable[[int, int, int], None]:
     return ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(address)
-
-
-def _call(operation: Callable[[int, int, int], None], width: int, a: bytes, b: bytes) -> Slots:
-    out, left, right = (ctypes.c_int64 * width)(), *(ctypes.create_string_buffer(x, len(x)) for x in (a, b))
-    operation(*(ctypes.addressof(x) for x in (out, left, right)))
-    return list(out)
 
 
 def _native(slots: Slots) -> bytes:

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self, cast
 
 from sluicegate import catalogue
+from sluicegate.checks import is_number
 from sluicegate.constants import BY_COUNT, BY_TIME, CUSTOM
 from sluicegate.core import ENGINES, LARGEST, Core
 from sluicegate.errors import ConfigurationError, SnapshotError
@@ -316,16 +317,12 @@ def _up_to(policy: Policy, layout: Layout) -> int:
     return 1 if policy.up_to == "max" else -1
 
 
-def _may_be_center(x: object) -> bool:
-    return isinstance(x, int | float) and not isinstance(x, bool) and abs(x) <= LARGEST
-
-
 def _centers(center: Centers, dimensions: tuple[str | None, ...]) -> tuple[float, ...]:
     if isinstance(center, Mapping):
         given = [center.get(name, None) if name is not None else None for name in dimensions]
     else:
         given = [center] if isinstance(center, int | float) else list(center)
-    if len(given) != len(dimensions) or not all(map(_may_be_center, given)):
+    if len(given) != len(dimensions) or not all(is_number(x) and abs(x) <= LARGEST for x in given):
         raise ConfigurationError(
             f"center: {center!r}, expected a finite number for each dimension of {list(dimensions)}"
         )

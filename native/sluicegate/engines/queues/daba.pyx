@@ -33,28 +33,27 @@ cdef Merge merge_op
 
 @cython.final
 cdef class Daba(Lite):
-    """An element is a leaf or an aggregate, by its sublist. DABA Lite is the same engine, asked for no whole leaves."""
+    """An element is a leaf or an aggregate, by its sublist; the back is the sum of B … E − 1.
+
+    DABA Lite is the same engine, asked for no whole leaves.
+    """
 
     cdef int64_t l
     cdef int64_t r
     cdef int64_t a
     cdef int64_t b
-    cdef bint has_b
-    cdef Slot* sum_b  # of B … E − 1, where has_b
     cdef Slot* sum_ra  # of R … B − 1 while L is not empty
 
     def __dealloc__(self):
-        free(self.sum_b)
         free(self.sum_ra)
 
     cdef int setup(self, Program* p, int64_t limit) except -1:
         Lite.setup(self, p, limit)
         self.slide_by = slide
         self.l = self.r = self.a = self.b = 0
-        self.has_b = False
-        self.sum_b, self.sum_ra = <Slot*> calloc(p.width, sizeof(Slot)), <Slot*> calloc(p.width, sizeof(Slot))
-        if self.sum_b == NULL or self.sum_ra == NULL:
-            raise MemoryError(f"daba: no memory for 2 partials of {p.width} slots")
+        self.sum_ra = <Slot*> calloc(p.width, sizeof(Slot))
+        if self.sum_ra == NULL:
+            raise MemoryError(f"daba: no memory for a partial of {p.width} slots")
         return 0
 
     cdef void pop(self) noexcept nogil:
@@ -66,7 +65,7 @@ cdef class Daba(Lite):
         if self.head == self.tail:
             return NULL
         if self.head == self.b:
-            return self.sum_b
+            return self.back
         return self.with_back(self.element(self.head), self.spare)
 
     cdef const Slot* rest(self) noexcept nogil:
@@ -74,32 +73,25 @@ cdef class Daba(Lite):
         cdef int64_t after = self.head + 1
         cdef Slot* out = self.spare + self.p.width
         if after >= self.b:
-            return self.sum_b if self.has_b else NULL
+            return self.back if self.has_back else NULL
         if after == self.l and self.l < self.r:
             combine(self.p, out, self.element(after), self.sum_ra)
             return self.with_back(out, out)
         return self.with_back(self.element(after), out)
 
-    cdef inline const Slot* with_back(self, const Slot* front, Slot* out) noexcept nogil:
-        if not self.has_b:
-            return front
-        combine(self.p, out, front, self.sum_b)
-        return out
-
     cdef int begin(self, int64_t head) except -1:
         self.l = self.r = self.a = self.b = head
-        self.has_b = False
         return Lite.begin(self, head)
 
 
 # the operator known at compile time
 
 cdef inline void add_to_back(Daba self, Op op, const Slot* leaf) noexcept nogil:
-    if self.has_b:
-        combine_by(op, self.p, self.sum_b, self.sum_b, leaf)
+    if self.has_back:
+        combine_by(op, self.p, self.back, self.back, leaf)
     else:
-        copy_by(op, self.p, self.sum_b, leaf)
-        self.has_b = True
+        copy_by(op, self.p, self.back, leaf)
+        self.has_back = True
 
 
 cdef inline void fixup(Daba self, Op op) noexcept nogil:
@@ -107,12 +99,12 @@ cdef inline void fixup(Daba self, Op op) noexcept nogil:
     cdef Slot* swapped = self.sum_ra
     if self.head == self.b:  # singleton, or empty
         self.l = self.r = self.a = self.b = self.tail
-        self.has_b = False
+        self.has_back = False
         return
     if self.l == self.b:  # flip
         self.l, self.a, self.b = self.head, self.tail, self.tail
-        self.sum_ra, self.sum_b = self.sum_b, swapped
-        self.has_b = False
+        self.sum_ra, self.back = self.back, swapped
+        self.has_back = False
     if self.l == self.r:  # shift
         self.l += 1
         self.r += 1
@@ -168,9 +160,9 @@ cdef inline int slide_by(Daba self, Op op, const Slot* leaf, int64_t head, Slot*
     if out == NULL:
         return 1
     if self.head == self.b:
-        copy_by(op, self.p, out, self.sum_b)
-    elif self.has_b:
-        combine_by(op, self.p, out, at(&self.queue, w, self.head), self.sum_b)
+        copy_by(op, self.p, out, self.back)
+    elif self.has_back:
+        combine_by(op, self.p, out, at(&self.queue, w, self.head), self.back)
     else:
         copy_by(op, self.p, out, at(&self.queue, w, self.head))
     return 1

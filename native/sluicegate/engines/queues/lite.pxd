@@ -17,8 +17,11 @@ cdef class Lite(Queued):
     cdef int kept
     cdef Pool kept_pool
     cdef Queue kept_leaves
+    cdef bint has_back
+    cdef Slot* back  # where `has_back`: the partial of the newest leaves, which the engine says
 
     cdef Slot* element(self, int64_t index) noexcept nogil
+    cdef const Slot* with_back(self, const Slot* front, Slot* out) noexcept nogil
     cdef int reserve_kept(self) except -1 nogil
 
 

@@ -11,7 +11,6 @@ Elements head … split − 1 are the front, each the partial up to split; the o
 cimport cython
 
 from libc.stdint cimport int64_t
-from libc.stdlib cimport calloc, free
 
 from sluicegate.engines.base cimport Engine
 from sluicegate.engines.queues.lite cimport Lite, drop_evicted, make_room_for
@@ -19,7 +18,7 @@ from sluicegate.memory.chunks cimport at
 from sluicegate.partials.kernels cimport (
     ADD, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, width_of,
 )
-from sluicegate.partials.program cimport Program, Slot, combine
+from sluicegate.partials.program cimport Program, Slot
 
 cdef enum:
     HELD = 3  # slots of a partial that has an operator of its own
@@ -35,20 +34,11 @@ cdef Merge merge_op
 cdef class TwoStacks(Lite):
     """Both stacks in one queue of partials. Two-Stacks Lite is the same engine, asked for no whole leaves."""
 
-    cdef int64_t split
-    cdef bint has_back
-    cdef Slot* back  # the partial of leaves split … tail − 1
-
-    def __dealloc__(self):
-        free(self.back)
+    cdef int64_t split  # the back is the partial of leaves split … tail − 1
 
     cdef int setup(self, Program* p, int64_t limit) except -1:
         Lite.setup(self, p, limit)
-        self.slide_by = slide
-        self.split, self.has_back = 0, False
-        self.back = <Slot*> calloc(p.width, sizeof(Slot))
-        if self.back == NULL:
-            raise MemoryError(f"two_stacks: no memory for a partial of {p.width} slots")
+        self.slide_by, self.split = slide, 0
         return 0
 
     cdef void pop(self) noexcept nogil:
@@ -63,16 +53,6 @@ cdef class TwoStacks(Lite):
         if self.head + 1 < self.split and self.head < self.tail:
             return self.with_back(self.element(self.head + 1), self.spare + self.p.width)
         return self.back if self.has_back else NULL
-
-    cdef const Slot* with_back(self, const Slot* front, Slot* out) noexcept nogil:
-        if not self.has_back:
-            return front
-        combine(self.p, out, front, self.back)
-        return out
-
-    cdef int begin(self, int64_t head) except -1:
-        self.has_back = False
-        return Lite.begin(self, head)
 
 
 # the operator known at compile time
