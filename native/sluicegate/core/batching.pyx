@@ -14,8 +14,8 @@ from sluicegate.histograms._statistics cimport Moments
 from sluicegate.partials.kernels cimport MERGE, kernel_of
 from sluicegate.partials.program cimport LOG_SUM, MAX, MIN, MOMENTS, SUM, Program, Slot, lift
 from sluicegate.memory.times cimport Times, clear_times, copy_out, give_back_times, keep, time_at
-from sluicegate.rolling.starts cimport PADDING, first_after, starts_by_count, starts_by_time
-from sluicegate.rolling.totals cimport roll
+from sluicegate.rolling.starts cimport first_after, starts_by_count, starts_by_time
+from sluicegate.rolling.totals cimport Rolling, roll
 
 cdef enum:
     SLOTS_OF_BLOCK = 8192  # of a block's leaves
@@ -49,7 +49,7 @@ cdef class Batching(EventTime):
                 held = self.engine.tail - self.engine.head
                 if i >= again:  # not sooner: what was tried in vain cost a tile
                     n = ingest_rolled(self, values, times, i, count, out)
-                    again = i + max(WINDOWS_OF_TILE * held, LEAST_TILE)
+                    again = i + max(4 * held, TILE)
                     if n:
                         i += n
                         continue

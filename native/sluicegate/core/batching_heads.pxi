@@ -13,14 +13,12 @@ cdef bint heads_merged(
     Batching self, int64_t* heads, const int64_t* times, int64_t n, int64_t head, int64_t tail
 ) noexcept nogil:
     """Of n readings from leaf `tail` on, in one array with the oldest leaves. False: of these all leave, and more."""
-    cdef int64_t kept[LEAVING + TOGETHER + PADDING]
-    cdef int64_t m = min(tail - head, n + n // 2), i
+    cdef int64_t kept[LEAVING + TOGETHER]
+    cdef int64_t m = min(tail - head, n + n // 2)
     if n < LEAST_TOGETHER:
         return False
     copy_out(self.times, kept, head, m)
     memcpy(kept + m, times, n * sizeof(int64_t))
-    for i in range(PADDING):
-        kept[m + n + i] = INT64_MAX
     starts_by_time(kept - head, self.value, head, head + m, n, heads)
     return head + m == tail or heads[n - 1] < head + m
 

@@ -6,21 +6,21 @@ Times are in order here: a batch ends where one comes late.
 
 cdef enum:
     LEAST_ROLLED = 128  # readings: of fewer the engine takes as long
-    MOST_ROLLED = 4096  # readings of a window: tiles of longer ones leave the cache, the engine's blocks are as quick
+    MOST_ROLLED = 12288  # readings of a window: of longer ones the engine takes as long with its blocks
     MOST_OF_MOMENTS = 256  # the same of moments
-    LEAST_TILE = 4096  # readings at once
-    WINDOWS_OF_TILE = 4  # and at least so many windows, since what a window holds is gone through for each tile
+    TILE = 4096  # readings at once: they stay in the cache
 
-ctypedef struct Tile:  # by leaf: what the window holds, then what comes
+ctypedef struct Tile:  # by leaf, `head` the first: what the window holds, then what comes
     int64_t n  # readings that come
     int64_t head  # before them
     int64_t tail
     int64_t room  # leaves
+    bint copied  # and not read where they lie in the batch
     double* x  # of moments: less the center
     int64_t* times  # by time only
-    double* front
     int64_t* starts  # by reading
     Slot* totals  # and, at the end, the leaves that stay
+    Rolling rolling
 
 
 cdef int64_t ingest_rolled(
@@ -43,12 +43,12 @@ cdef int64_t ingest_rolled(
     try:
         lay_window(self, &t)
         while t.tail < end and has_room(&t, end):
-            lay_readings(self, &t, values, times, end)
+            lay_readings(self, &t, values, times, begin, end)
             n = self.engine.anew(t.starts, t.tail, t.n)
             if n > 0 and t.starts[n - 1] >= begin:
                 head, tail = t.starts[n - 1], t.tail + n
             if out != NULL:
-                answer_tile(self, &t, out, i + t.tail - begin)
+                answer_tile(self, &t, values, out, i + t.tail - begin)
             move_on(self, &t)
         if tail > begin:
             adopt_leaves(self, &t, values, times, head, tail)
@@ -77,56 +77,64 @@ cdef Slot* room_for_tile(Batching self, Tile* t, int64_t longest, int64_t n) noe
     """For so long a window and several times as much, of n readings; NULL: no memory."""
     cdef int64_t w = self.p.width
     cdef Slot* memory
-    t.room = longest + min(n, max(WINDOWS_OF_TILE * longest, LEAST_TILE))
-    memory = <Slot*> malloc(((3 + 2 * w) * t.room + w + PADDING) * sizeof(Slot))
+    t.room = longest + min(n, longest + TILE)
+    memory = <Slot*> malloc(((3 + 2 * w) * t.room + w) * sizeof(Slot))
     if memory != NULL:
-        t.x, t.front = <double*> memory, <double*> (memory + t.room)
+        t.x, t.rolling.front = <double*> memory, <double*> (memory + t.room)
+        t.rolling.begin, t.rolling.block = 0, -1
         t.times = <int64_t*> (memory + t.room + w * (t.room + 1))
-        t.starts = t.times + t.room + PADDING
+        t.starts = t.times + t.room
         t.totals = <Slot*> (t.starts + t.room)
     return memory
 
 
 cdef inline bint has_room(const Tile* t, int64_t end) noexcept nogil:
-    """Whether the rest has room, or so many readings that what the window holds is not gone through in vain."""
-    return t.room - (t.tail - t.head) >= min(end - t.tail, 2 * (t.tail - t.head))
+    """Whether the rest has room, or so many readings that it pays off."""
+    return t.room - (t.tail - t.head) >= min(end - t.tail, TILE >> 2)
 
 
 cdef void lay_window(Batching self, Tile* t) noexcept nogil:
     """What the window holds."""
     cdef int64_t held = self.engine.tail - self.engine.head, w = self.p.width, i
     t.head, t.tail = self.engine.head, self.engine.tail
-    self.engine.copy_leaves(<Slot*> (t.front if w > 1 else t.x))
+    self.engine.copy_leaves(<Slot*> (t.rolling.front if w > 1 else t.x))
     for i in range(held if w > 1 else 0):
-        t.x[i] = t.front[w * i + 1]
+        t.x[i] = t.rolling.front[w * i + 1]
     if self.timed:
         copy_out(self.times, t.times, t.head, held)
 
 
-cdef void lay_readings(Batching self, Tile* t, const double* values, const int64_t* times, int64_t end) noexcept nogil:
-    """The next readings behind it, and where the window begins after each."""
+cdef void lay_readings(
+    Batching self, Tile* t, const double* values, const int64_t* times, int64_t begin, int64_t end
+) noexcept nogil:
+    """The next readings behind it, and where the window begins after each.
+
+    Once the batch has all of the window it is read there.
+    """
     cdef int64_t held = t.tail - t.head, i
-    t.n = min(end - t.tail, t.room - held)
-    memcpy(t.x + held, values + t.tail, t.n * sizeof(double))
+    t.copied = t.head < begin or self.p.width > 1
+    t.n = min(end - t.tail, t.room - held if t.copied else min(t.room - held, <int64_t> TILE))
+    if t.copied:
+        memcpy(t.x + held, values + t.tail, t.n * sizeof(double))
     for i in range(t.n if self.p.width > 1 else 0):
         t.x[held + i] -= self.center[0]
     if not self.timed:
         starts_by_count(self.value, t.head, t.tail, t.n, t.starts)
         return
-    memcpy(t.times + held, times + t.tail, t.n * sizeof(int64_t))
-    for i in range(PADDING):
-        t.times[held + t.n + i] = INT64_MAX
-    starts_by_time(t.times - t.head, self.value, t.head, t.tail, t.n, t.starts)
+    if t.copied:
+        memcpy(t.times + held, times + t.tail, t.n * sizeof(int64_t))
+        times = t.times - t.head
+    starts_by_time(times, self.value, t.head, t.tail, t.n, t.starts)
 
 
-cdef void answer_tile(Batching self, const Tile* t, double** out, int64_t row) noexcept nogil:
+cdef void answer_tile(Batching self, Tile* t, const double* values, double** out, int64_t row) noexcept nogil:
     """The answers after its readings, the first of which is row `row`."""
     cdef Block block
     cdef int k
     block.n, block.heads = t.n, t.starts
     block.totals = <Slot*> (out[0] + row) if self.as_is else t.totals
     roll(
-        kernel_of(&self.p), t.x - t.head, t.starts, t.tail, t.n, t.front - self.p.width * t.head,
+        kernel_of(&self.p), t.x - t.head if t.copied else values, t.starts, t.tail, t.n, &t.rolling,
         <double*> block.totals,
     )
     for k in range(self.answers):
@@ -137,8 +145,9 @@ cdef void move_on(Batching self, Tile* t) noexcept nogil:
     """Keep what the window holds after the tile's readings."""
     cdef int64_t head = t.starts[t.n - 1], gone = head - t.head
     t.tail += t.n
-    memmove(t.x, t.x + gone, (t.tail - head) * sizeof(double))
-    if self.timed:
+    if t.copied:
+        memmove(t.x, t.x + gone, (t.tail - head) * sizeof(double))
+    if t.copied and self.timed:
         memmove(t.times, t.times + gone, (t.tail - head) * sizeof(int64_t))
     t.head = head
 

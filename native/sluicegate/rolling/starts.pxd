@@ -2,9 +2,6 @@
 
 from libc.stdint cimport int64_t
 
-cdef enum:
-    PADDING = 8  # times after the last reading that are looked at; they have to be later than all others
-
 
 cdef void starts_by_count(int64_t count, int64_t begin, int64_t first, int64_t n, int64_t* starts) noexcept nogil
 cdef void starts_by_time(

@@ -8,6 +8,7 @@ always holds.
 cdef enum:
     STRETCHES = 8  # that are gone through side by side: none waits for another's start
     LINE = 8  # readings in a line of the processor's cache
+    AHEAD = 3  # readings that are looked at beyond a start
 
 
 cdef void starts_by_count(int64_t count, int64_t begin, int64_t first, int64_t n, int64_t* starts) noexcept nogil:
@@ -22,7 +23,7 @@ cdef void starts_by_time(
 ) noexcept nogil:
     """The window holds the readings with time > newest − span."""
     cdef int64_t start[STRETCHES]
-    cdef int64_t part = length_of_stretch(n), i, k
+    cdef int64_t part = length_of_stretch(n - AHEAD), i, k
     if part:
         for k in range(STRETCHES):
             start[k] = begin = first_after(times, times[first + k * part] - span, begin, first + k * part)
@@ -31,8 +32,11 @@ cdef void starts_by_time(
                 start[k] = next_start(times, times[first + k * part + i] - span, start[k])
                 starts[k * part + i] = start[k]
         begin = start[STRETCHES - 1]
-    for i in range(part * STRETCHES, n):
-        begin = next_start(times, times[first + i] - span, begin)
+    for i in range(part * STRETCHES, n):  # nothing is looked at beyond a reading itself
+        if begin + AHEAD <= first + i:
+            begin = next_start(times, times[first + i] - span, begin)
+        while times[begin] <= times[first + i] - span:
+            begin += 1
         starts[i] = begin
 
 

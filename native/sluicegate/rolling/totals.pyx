@@ -21,38 +21,39 @@ cdef Greatest greatest_op
 
 
 cdef bint roll(
-    int operator, const double* x, const int64_t* starts, int64_t first, int64_t n, double* front, double* totals
+    int operator, const double* x, const int64_t* starts, int64_t first, int64_t n, Rolling* r, double* totals
 ) noexcept nogil:
-    """Totals of the windows starts[i] … first + i, i < n. False: no such operator.
+    """Totals of the windows starts[i] … first + i, i < n, which go on from those before. False: no such operator.
 
-    `front` has room for a total beside each x, up to place first + n. Totals of moments are three numbers.
+    Totals of moments are three numbers.
     """
     if operator == ADD:
-        roll_by(add_op, x, starts, first, n, front, totals)
+        roll_by(add_op, x, starts, first, n, r, totals)
     elif operator == LEAST:
-        roll_by(least_op, x, starts, first, n, front, totals)
+        roll_by(least_op, x, starts, first, n, r, totals)
     elif operator == GREATEST:
-        roll_by(greatest_op, x, starts, first, n, front, totals)
+        roll_by(greatest_op, x, starts, first, n, r, totals)
     elif operator == MERGE:
-        roll_moments(x, starts, first, n, front, totals)
+        roll_moments(x, starts, first, n, r, totals)
     else:
         return False
     return True
 
 
 cdef void roll_by(
-    Operator op, const double* x, const int64_t* starts, int64_t first, int64_t n, double* front, double* totals
+    Operator op, const double* x, const int64_t* starts, int64_t first, int64_t n, Rolling* r, double* totals
 ) noexcept nogil:
-    cdef int64_t block = first, i
-    cdef double back = neutral(op)
-    fold_front(op, x, starts[0] if starts[0] < first else first, first, front)
+    cdef int64_t block = r.block, i
+    cdef double back = r.back
+    cdef double* front = r.front - r.begin
     for i in range(n):
         if starts[i] > block:
-            block = first + i
+            r.begin, block, back = starts[i], first + i, neutral(op)
+            front = r.front - starts[i]
             fold_front(op, x, starts[i], block, front)
-            back = neutral(op)
         back = combined(op, back, x[first + i])
         totals[i] = combined(op, front[starts[i]], back)
+    r.block, r.back = block, back
 
 
 cdef inline void fold_front(Operator op, const double* x, int64_t begin, int64_t end, double* front) noexcept nogil:
@@ -86,21 +87,23 @@ cdef inline double combined(Operator op, double a, double b) noexcept nogil:
 # count, mean and squared deviations: Chan, Golub & LeVeque's merge, with counts that are known without the readings
 
 cdef void roll_moments(
-    const double* x, const int64_t* starts, int64_t first, int64_t n, double* front, double* totals
+    const double* x, const int64_t* starts, int64_t first, int64_t n, Rolling* r, double* totals
 ) noexcept nogil:
-    cdef int64_t block = first, i
-    cdef double mean = 0.0, squares = 0.0, older, newer, delta, share
+    cdef int64_t block = r.block, i
+    cdef double mean = r.back, squares = r.squares, older, newer, delta, share
+    cdef double* front = r.front - 3 * r.begin
     cdef const double* back
-    fold_moments(x, starts[0] if starts[0] < first else first, first, front)
     for i in range(n):
         if starts[i] > block:
-            block, mean, squares = first + i, 0.0, 0.0
+            r.begin, block, mean, squares = starts[i], first + i, 0.0, 0.0
+            front = r.front - 3 * starts[i]
             fold_moments(x, starts[i], block, front)
         older, newer, back = block - starts[i], first + i + 1 - block, front + 3 * starts[i]
         add_reading(&mean, &squares, x[first + i], newer)
         delta, share = mean - back[1], newer / (older + newer)
         totals[3 * i], totals[3 * i + 1] = older + newer, back[1] + delta * share
         totals[3 * i + 2] = back[2] + squares + delta * older * share * delta  # so that 0 readings add 0, never NaN
+    r.block, r.back, r.squares = block, mean, squares
 
 
 cdef inline void fold_moments(const double* x, int64_t begin, int64_t end, double* front) noexcept nogil:
