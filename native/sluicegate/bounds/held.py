@@ -50,8 +50,7 @@ def interval(window: View, monoid: Monoid, value: float | None) -> Bounded:
     if slots[5]:
         return Bounded(None, None, None, window.whole or slots[5] > window.oldest[window.layout.own_slots(monoid)][5])
     if window.whole:
-        ends = (None, None) if value is None else (value - margin, value + margin)
-        return Bounded(value, *ends, True)
+        return Bounded(None, None, None, True) if value is None else _moved(value, value - margin, value + margin, True)
     low, high = _cut(window, monoid)
     return _moved(value, low - margin, high + margin, False)
 
