@@ -7,7 +7,9 @@ parts: whatever it took since is there, nothing counts twice for certain, and it
 from __future__ import annotations
 
 import json
+import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,9 @@ import pytest
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
 from durable_agent import NOON, SECOND, configured, timed
 from test_copied import arrived, counted, kept
+from thorough import number
 
-from sluicegate_agent import agent
+from sluicegate_agent import agent, faults
 from sluicegate_agent.config import Config
 from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.state import State
@@ -46,11 +49,15 @@ def taken(config: Config, minutes: range, *, send: bool = True) -> dict[str, Any
     return {}
 
 
+def files_in(folder: Path) -> set[str]:
+    """Their names below a folder."""
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
 def put_back(saved: dict[str, bytes], folder: Path) -> None:
     """The files as they were, each under its own inode: as when all sectors are written."""
-    for path in folder.iterdir():
-        if path.name not in saved:
-            path.unlink()
+    for name in files_in(folder) - {*saved}:
+        (folder / name).unlink()
     for name, data in saved.items():
         with (folder / name).open("r+b" if (folder / name).exists() else "wb") as file:
             file.write(data)
@@ -127,6 +134,36 @@ def test_a_copy_that_sends_the_backlog_first(tmp_path: Path, backlog: int) -> No
     mine = [chunk for chunk in arrived(tmp_path) if chunk.incarnation == found[1]["incarnation"]]
     spans = sorted((bucket.first, bucket.n) for chunk in mine for bucket in chunk.buckets)
     assert [first for first, _ in spans] == [0, *(first + n for first, n in spans)][:-1]
+
+
+def test_killed_as_it_parts(tmp_path: Path) -> None:
+    """At steps from the refused document to the last one under the new names: each counts, none is kept."""
+    config = board(tmp_path)
+    taken(config, range(2000, 2037))
+    taken(config, range(53), send=False)
+    saved = {path.name: path.read_bytes() for path in config.state.path.iterdir()}
+    taken(config, range(5000, 5041))
+    put_back(saved, config.state.path)
+    taken(config, range(9000, 9023), send=False)
+    before = {name: (tmp_path / name).read_bytes() for name in files_in(tmp_path)}
+    published = {*range(2000, 2037), *range(53), *range(5000, 5041), *range(9000, 9023)}
+    for at in range(1, 200, number(1, 9)):
+        put_back(before, tmp_path)
+        child = os.fork()
+        if child == 0:
+            with suppress(BaseException):
+                faults.arm(at, None, "")
+                taken(config, range(0))
+            os._exit(0)
+        is_over = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        taken(config, range(0))
+        sure, doubt = counted(arrived(tmp_path))
+        assert {*sure, *doubt} == published, at
+        assert (max(sure.values()), kept(config)) == (1, []), at
+        if is_over:
+            break
+    assert is_over
+    assert at > 50
 
 
 @pytest.mark.parametrize("drain", [True, False])
