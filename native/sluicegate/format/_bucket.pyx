@@ -11,7 +11,9 @@ from libc.string cimport memcpy
 import sys
 from array import array as _array
 
-from sluicegate.format.record import _RECORD, PACKED as _PACKED, Bucket, BuilderState, check_reading, check_value, check_whole
+from sluicegate.format.record import (
+    _RECORD, PACKED as _PACKED, Bucket, BuilderState, check_reading, check_value, check_whole,
+)
 
 cdef array _INTS = _array("q"), _FLOATS = _array("d")
 cdef int64_t _ORDERED = 1
