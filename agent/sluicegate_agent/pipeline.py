@@ -344,6 +344,7 @@ class Pipeline:
         """Let go of all that is kept beside a stream that leaves."""
         for kept in (self.windows, self.unfed, self.doubts):
             kept.pop(name, None)
+        self._runs.across.forget()
         self.silence.forget(name)
         if self.each is not None:
             self.each.forget(name)
@@ -362,14 +363,13 @@ class Pipeline:
             for window in self.windows[name]:
                 if self.each is None or not self.each.feeds(window):
                     self.refused(window.insert_many(values, times))
-            self._touched |= dict.fromkeys((name, each) for window in self.windows[name] for each in window.names)
+                for each in window.names:
+                    self._touched[name, each] = None
 
     def refused(self, readings: int) -> None:
         """So many readings were refused by a window; they count elsewhere."""
         if readings:
             self.note("refused.window", readings)
-
-    # coarseness
 
     def squeeze_windows(self, limit: Callable[[int], int]) -> None:
         """Let each window with a bound keep at most limit(its buckets) buckets from now on; durable with the commit."""

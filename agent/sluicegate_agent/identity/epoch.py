@@ -76,6 +76,11 @@ class Epoch:
         ahead = (raw + self.offset - self.high) % modulus
         return self.high + (ahead if ahead <= modulus // 2 else ahead - modulus)
 
+    @property
+    def awaited(self) -> int:
+        """The number after the newest, as its source says it."""
+        return self.high + 1 - self.offset
+
     def wrap(self, raw: int) -> int:
         """The width of a counter that would wrap with `raw`, 0: none would; a few numbers may be lost in between."""
         return next((width for width, lost in self._wraps(raw) if lost <= WRAP_GAPS[width]), 0)

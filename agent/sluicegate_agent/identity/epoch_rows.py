@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from hashlib import blake2b
 
-from sluicegate_agent.checksums import checksum, require_sound
+from sluicegate_agent.checksums import checksum_for, require_sound
 from sluicegate_agent.identity.epoch import Epoch, key_of, split
 from sluicegate_agent.identity.verdict import DIGEST
 
@@ -50,9 +50,9 @@ def save(connection: sqlite3.Connection, source: str, epochs: Iterable[tuple[byt
     """Write those that changed, inside the caller's transaction."""
     for key, epoch in epochs:
         if epoch.changed:
-            for row in epoch.rows(key, carried):
-                crc = checksum(source, *row)
-                connection.execute("INSERT OR REPLACE INTO sequence VALUES (?, ?, ?, ?)", (source, *row, crc))
+            for named, row in epoch.rows(key, carried):
+                values = source, named, row, checksum_for(connection, source, named, row)
+                connection.execute("INSERT OR REPLACE INTO sequence VALUES (?, ?, ?, ?)", values)
 
 
 def delete(connection: sqlite3.Connection, source: str, gone: Iterable[tuple[bytes, int]]) -> None:

@@ -92,9 +92,9 @@ class Sequences:
         self._stamp = self._commit if comes_again else 0
         if self._loaded_until:
             self._count_loaded()
-        chain = self._chains.get(key)
-        if chain is not None and number == self._expected(chain):
-            return self._next(chain[0], content, time)
+        chain, run = self._chains.get(key), self.run_of(epoch)
+        if run is not None and number == run.awaited:
+            return self._next(run, content, time)
         seen = Sighting(key, number, content, time, dup=dup)
         if chain is None:
             self._begin(seen, 0)
@@ -112,11 +112,6 @@ class Sequences:
             return _DUPLICATE
         return self._ahead(chain, seen) if now.extended(number) > now.high else self._behind(chain, seen)
 
-    def _expected(self, chain: list[Epoch]) -> int | None:
-        """The number after the newest of the only run, where nothing waits: it can be no other then."""
-        now = chain[0]
-        return None if len(chain) != 1 or self._waiting or now.width else now.high + 1 - now.offset
-
     def _next(self, now: Epoch, content: int, time: int | None) -> Found:
         """Take it without the questions whose answers are known of it."""
         now.put_next(content, time)
@@ -124,31 +119,27 @@ class Sequences:
             now.last = self._stamp
         return _IN_DOUBT if time is None and now.high < now.doubtful_below else _NEW
 
-    def awaited(self, epoch: str | int | None) -> int | None:
-        """The number that goes on with the only run of an epoch, where nothing waits; None where it takes more."""
-        chain = self._chains.get(epoch_key(epoch))
-        return None if chain is None else self._expected(chain)
+    def run_of(self, epoch: str | int | None) -> Epoch | None:
+        """The only run of an epoch, where nothing waits: the next number can be no other then; None where it may be."""
+        chain = self._chains.get(NO_EPOCH if epoch is None else epoch_key(epoch))
+        return None if chain is None or len(chain) != 1 or self._waiting or chain[0].width else chain[0]
 
-    def take_next(self, epoch: str | int | None, content: int, time: int, *, comes_again: bool) -> None:
-        """A message with the number that is `awaited` is new: what it says, and its time. Otherwise as `check`."""
+    def take_next(self, run: Epoch, content: int, time: int, *, comes_again: bool) -> None:
+        """A message with the number that its `run_of` awaits is new: what it says, its time. Otherwise as `check`."""
         self.touched = self.unconfirmed = True
         self._stamp = self._commit if comes_again else 0
         if self._loaded_until:
             self._count_loaded()
-        self._next(self._chains[epoch_key(epoch)][0], content, time)
+        self._next(run, content, time)
 
-    def take_run(self, epoch: str | int | None, contents: array[int], time: int, *, comes_again: bool) -> None:
-        """Messages with the number that is `awaited` and those after it are new: what each says; the last one's time.
-
-        Otherwise as `check`.
-        """
+    def take_run(self, run: Epoch, contents: array[int], time: int, *, comes_again: bool) -> None:
+        """The same of messages with that number and those after it: what each says; the last one's time."""
         self.touched = self.unconfirmed = True
         self._stamp = self._commit if comes_again else 0
         for _ in range(min(self._loaded_until, len(contents))):
             self._count_loaded()
-        now = self._chains[epoch_key(epoch)][0]
-        now.put_run(contents, time)
-        now.last = max(now.last, self._stamp)
+        run.put_run(contents, time)
+        run.last = max(run.last, self._stamp)
 
     def knows(self, number: int, epoch: str | int | None, content: int, *, fresh: bool = False) -> bool:
         """Whether this was said under the number in one of the runs that are known; `fresh`: with just this content."""
@@ -378,11 +369,15 @@ class Sequences:
 
     def confirmed(self, generation: int) -> None:
         """The broker knows the messages of commit number `generation`, and of those before, to be acknowledged."""
-        for _, epoch in self._epochs():
-            if epoch.last <= generation:
-                epoch.last = 0
+        waits = False
+        for chain in self._chains.values():
+            for epoch in chain:
+                if epoch.last > generation:
+                    waits = True
+                else:
+                    epoch.last = 0
         self._forget()
-        self.unconfirmed = self._more > 0 or any(epoch.last for _, epoch in self._epochs())
+        self.unconfirmed = waits or self._more > 0
 
     def _count_loaded(self) -> None:
         """What was on its way when the agent ended has come again before so many messages: then epochs are free."""

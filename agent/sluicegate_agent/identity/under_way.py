@@ -53,6 +53,11 @@ class UnderWay:
             _write(connection, self._left)
 
     @property
+    def is_empty(self) -> bool:
+        """Whether no message of any source may be a repeat."""
+        return not self._left
+
+    @property
     def is_copied(self) -> bool:
         """Whether what comes with DUP may have been counted by the original."""
         return _COPIED in self._left

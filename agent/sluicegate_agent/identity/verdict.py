@@ -75,7 +75,7 @@ def form_of(streams: Iterable[tuple[str, str]]) -> str:
 
 def content_in(form: str, time: int, values: Iterable[float]) -> int:
     """The same of one message."""
-    return _four_bytes((form % (time, *chain.from_iterable((time, value) for value in values))).encode())
+    return _four_bytes((form % (time, *[said for value in values for said in (time, value)])).encode())
 
 
 def _four_bytes(said: bytes) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sluicegate.constants import LARGEST
@@ -15,83 +16,122 @@ from sluicegate.format.items import columns
 from sluicegate_agent import faults
 from sluicegate_agent.identity.verdict import content_in, form_of
 from sluicegate_agent.messages import Message, Unreadable
-from sluicegate_agent.payloads.documents import EARLIEST, LATEST, Plain, epoch_of
+from sluicegate_agent.payloads.documents import EARLIEST, LATEST, Plain, epoch_of, plain_paths
 from sluicegate_agent.payloads.text import parse
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sluicegate_agent.config import SourceConfig
+    from sluicegate_agent.identity.epoch import Epoch
     from sluicegate_agent.identity.sequences import Sequences
     from sluicegate_agent.pipeline import Pipeline
 
-Epoch = str | int | None
 #: As many as sources are kept ready.
-FORMS_MOST = 4096
+LANES_MOST = 4096
 
 
-class Asked(NamedTuple):
-    """Whose message it is, its memory, and the epoch that it names."""
+class Lane(NamedTuple):
+    """What is known of a topic whose messages may be taken so: its source, and what they say beside time and values."""
 
     source: SourceConfig
+    plain: Plain
+    form: str
+
+
+class Awaited(NamedTuple):
+    """A message that has the number after the one before of its topic, its run of numbers, and the epoch it names."""
+
+    lane: Lane
     sequences: Sequences
-    epoch: Epoch
+    run: Epoch
+    epoch: str | int | None
 
 
 class Across:
-    """What a pipeline's messages of several topics have in common."""
+    """What a pipeline's messages of several topics have in common; `source_of`: of one that may be taken together."""
 
-    def __init__(self, pipeline: Pipeline) -> None:
-        self._pipeline = pipeline
-        #: By what messages of a source say beside time and values, so that it is made once a source.
-        self._forms: dict[tuple[tuple[str, str], ...], str] = {}
+    def __init__(self, pipeline: Pipeline, source_of: Callable[[Message], SourceConfig | None]) -> None:
+        self._pipeline, self._source_of = pipeline, source_of
+        self._lanes: dict[str, Lane] = {}
+        self._largest = int(pipeline.config.limits.payload)
 
-    def take(self, messages: Sequence[Message], found: Sequence[tuple[SourceConfig, Plain]]) -> tuple[int, int]:
-        """Take the first of these messages, whose sources read the same parts; how many, and how many were read."""
-        asked, documents = self._awaited(messages, found)
-        read, plain = len(documents), found[0][1]
+    def forget(self) -> None:
+        """A stream came or left, or whose messages may be taken so has to be asked anew."""
+        self._lanes.clear()
+
+    def take(self, messages: Sequence[Message], begin: int, most: int, first: Plain) -> tuple[int, int]:
+        """Take messages from place `begin` on, at most so many, whose sources read the same parts as the first one's.
+
+        How many, and how many were read.
+        """
+        awaited, documents = self._awaited(messages, begin, most, first)
+        read = len(documents)
         pipeline = self._pipeline
         arrival = pipeline.clock()
         earliest, latest = pipeline.identities.unsure.after(EARLIEST), min(pipeline.guard.undisputed(arrival), LATEST)
         while documents:
-            taken = columns(documents, plain.time, plain.scale, earliest, latest, plain.paths)
+            taken = columns(documents, first.time, first.scale, earliest, latest, first.paths)
             if taken is not None and taken[3] <= LARGEST:
-                self._count(messages[: len(documents)], asked, found, arrival, taken[0], taken[1])
+                self._count(messages[begin : begin + len(documents)], awaited, arrival, taken[0], taken[1])
                 break
             documents = documents[: len(documents) // 2]  # the one that asks for a closer look is in the other half
         return len(documents), read
 
     def _awaited(
-        self, messages: Sequence[Message], found: Sequence[tuple[SourceConfig, Plain]]
-    ) -> tuple[list[Asked], list[dict[str, Any]]]:
+        self, messages: Sequence[Message], begin: int, most: int, first: Plain
+    ) -> tuple[list[Awaited], list[dict[str, Any]]]:
         """The objects of the first messages, up to one that is none, or whose number is not the next of its topic."""
-        known: dict[str, tuple[Asked, int]] = {}
-        asked, documents = list[Asked](), list[dict[str, Any]]()
+        identities, lanes, largest = self._pipeline.identities, self._lanes, self._largest
+        if identities.strangers.is_open or not identities.under_way.is_empty:
+            lanes.clear()
+        is_copied, name, parts = identities.under_way.is_copied, first.sequence, first[1:]
+        known: dict[str, tuple[Awaited, int]] = {}
+        awaited, documents = list[Awaited](), list[dict[str, Any]]()
         try:
-            for message, (source, plain) in zip(messages, found, strict=True):
-                document = parse(message.payload)
-                if document.__class__ is not dict:
+            for message in islice(messages, begin, begin + most):
+                topic, payload = message.topic, message.payload
+                lane = lanes.get(topic) or self._lane(message)
+                if lane is None or message.whole or len(payload) > largest or (is_copied and message.dup):
                     break
-                epoch, before = epoch_of(plain, document), known.get(message.topic)
-                who, awaited = before or self._first(message.topic, source, epoch)
-                number = document.get(plain.sequence)
-                if awaited is None or number != awaited or number.__class__ is not int or epoch != who.epoch:
+                document = parse(payload)
+                if document.__class__ is not dict or lane.plain[1:] != parts:
                     break
-                known[message.topic] = who, number + 1
-                asked.append(who)
+                epoch = None if first.epoch is None else epoch_of(first, document)
+                before = known.get(topic)
+                if before is None:
+                    sequences = identities.sequences.get(topic)
+                    run = None if sequences is None else sequences.run_of(epoch)
+                    if sequences is None or run is None:
+                        break
+                    who, number = Awaited(lane, sequences, run, epoch), run.awaited
+                else:
+                    who, number = before
+                found = document.get(name)
+                if found != number or found.__class__ is not int or epoch != who.epoch:
+                    break
+                known[topic] = who, number + 1
+                awaited.append(who)
                 documents.append(document)
         except (ValueError, OverflowError, RecursionError, Unreadable):
             pass  # the closer look says why
-        return asked, documents
+        return awaited, documents
 
-    def _first(self, topic: str, source: SourceConfig, epoch: Epoch) -> tuple[Asked, int | None]:
-        """A topic's memory, and the number that goes on with it; None where that takes a closer look."""
-        sequences = self._pipeline.identities.sequences[topic]
-        return Asked(source, sequences, epoch), sequences.awaited(epoch)
+    def _lane(self, message: Message) -> Lane | None:
+        """Of a topic that is not known yet; None where its messages are not taken so."""
+        source = self._source_of(message)
+        plain = None if source is None or source.format != "json" else plain_paths(source)
+        if source is None or plain is None:
+            return None
+        if len(self._lanes) >= LANES_MOST:
+            self._lanes.clear()
+        lane = self._lanes[message.topic] = Lane(source, plain, form_of(plain.streams))
+        return lane
 
     def _count(
         self,
         messages: Sequence[Message],
-        asked: list[Asked],
-        found: Sequence[tuple[SourceConfig, Plain]],
+        awaited: list[Awaited],
         arrival: int,
         times: array[int],
         values: list[array[float]],
@@ -101,23 +141,13 @@ class Across:
         faults.step("accept: begin")
         pipeline.identities.bare.all_passed(messages)
         pipeline.wait_for_commit(messages)
+        guard, entry, folding = pipeline.guard, pipeline.entry, pipeline.folding
         rows = zip(*values, strict=True)
-        for message, (source, sequences, epoch), (_, plain), time, row in zip(
-            messages, asked, found, times, rows, strict=False
-        ):
-            content = content_in(self._form(plain), time, row)
-            sequences.take_next(epoch, content, time, comes_again=message.qos > 0)
-            pipeline.guard.heard(message.topic, time - arrival)
+        for message, (lane, sequences, run, _), time, row in zip(messages, awaited, times, rows, strict=False):
+            sequences.take_next(run, content_in(lane.form, time, row), time, comes_again=message.qos > 0)
+            guard.heard(message.topic, time - arrival)
             missing = sequences.missing
-            pipeline.entry.heard_run(source, missing)
-            pipeline.folding.row(source.streams, row, time, missing)
+            entry.heard_run(lane.source, missing)
+            folding.row(lane.source.streams, row, time, missing)
         pipeline.note("accepted", len(times) * len(values))
         faults.step("accept: end")
-
-    def _form(self, plain: Plain) -> str:
-        form = self._forms.get(plain.streams)
-        if form is None:
-            if len(self._forms) >= FORMS_MOST:
-                self._forms.clear()
-            form = self._forms[plain.streams] = form_of(plain.streams)
-        return form

@@ -17,7 +17,7 @@ from sluicegate.format.items import columns, run_length
 from sluicegate_agent.identity.verdict import contents_of
 from sluicegate_agent.intake import across, lists, numbers
 from sluicegate_agent.messages import Message, Unreadable
-from sluicegate_agent.payloads.documents import EARLIEST, LATEST, Plain, epoch_of, plain_paths
+from sluicegate_agent.payloads.documents import EARLIEST, LATEST, epoch_of, plain_paths
 from sluicegate_agent.payloads.text import parse
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Runs:
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline, self._lists, self._numbers = pipeline, lists.Lists(pipeline), numbers.Numbers(pipeline)
-        self._across = across.Across(pipeline)
+        self.across = across.Across(pipeline, self._source)
         self._most = int(pipeline.config.limits.payload)
         #: Messages to read at once. What stands behind one that ends a run is read again, so after it few are.
         self._ahead = _LONGEST
@@ -63,8 +63,7 @@ class Runs:
             return 0, 0
         most = min(self._ahead, self._room(len(plain.paths)))
         if begin + 1 < len(messages) and messages[begin + 1].topic != messages[begin].topic:
-            alike = self._read_alike(messages, begin, most, plain)
-            return self._across.take(messages[begin : begin + len(alike)], alike) if alike else (0, 0)
+            return self.across.take(messages, begin, most, plain)
         documents = self._documents(messages, begin, most)
         read = len(documents)
         sequences = pipeline.identities.sequences.get(source.topic)
@@ -74,18 +73,18 @@ class Runs:
             epoch = epoch_of(plain, documents[0])
         except Unreadable:
             return 0, read
-        number = sequences.awaited(epoch)
-        if number is None:
+        series = sequences.run_of(epoch)
+        if series is None:
             return 0, read
         arrival = pipeline.clock()
         earliest, latest = pipeline.identities.unsure.after(EARLIEST), min(pipeline.guard.undisputed(arrival), LATEST)
-        run = documents[: run_length(documents, plain.sequence, number, plain.epoch, epoch)]
+        run = documents[: run_length(documents, plain.sequence, series.awaited, plain.epoch, epoch)]
         found = columns(run, plain.time, plain.scale, earliest, latest, plain.paths) if run else None
         if found is None or found[3] > LARGEST:
             return 0, read
         times, values, taken = found[0], found[1], messages[begin : begin + len(run)]
         contents = contents_of(plain.streams, times, values)
-        sequences.take_run(epoch, contents, times[-1], comes_again=taken[0].qos > 0)
+        sequences.take_run(series, contents, times[-1], comes_again=taken[0].qos > 0)
         pipeline.guard.heard(source.topic, times[-1] - arrival)
         pipeline.identities.bare.all_passed(taken)
         pipeline.take_run(source, taken, times, values)
@@ -119,23 +118,6 @@ class Runs:
             if is_copied and message.dup:
                 return
             yield message
-
-    def _read_alike(
-        self, messages: Sequence[Message], begin: int, most: int, first: Plain
-    ) -> list[tuple[SourceConfig, Plain]]:
-        """The sources of such messages of whatever topic, at most so many, up to one that reads other parts."""
-        found: list[tuple[SourceConfig, Plain]] = []
-        is_copied = self._pipeline.identities.under_way.is_copied
-        for message in islice(messages, begin, begin + most):
-            is_odd = message.whole or len(message.payload) > self._most or (is_copied and message.dup)
-            source = None if is_odd else self._source(message)
-            plain = None if source is None or source.format != "json" else plain_paths(source)
-            if source is None or plain is None or plain[1:] != first[1:]:
-                break
-            if source.topic not in self._pipeline.identities.sequences:
-                break
-            found.append((source, plain))
-        return found
 
     def _documents(self, messages: Sequence[Message], begin: int, most: int) -> list[dict[str, Any]]:
         """The objects of such messages, at most so many, up to one that is no JSON object."""

@@ -118,7 +118,7 @@ class Recorder:
         except sqlite3.OperationalError:
             self.must_fold = True  # nobody knows whether the frame is there: the tables supersede it
             raise
-        self._rows.apply(body.rows)
+        self._rows.keep(changes)
         self._readings += self._steps.readings
         self._steps = Steps()
 

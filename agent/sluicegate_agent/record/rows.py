@@ -55,6 +55,9 @@ _decode = msgspec.msgpack.Decoder(_Said).decode
 class Changes:
     """Takes the statements of one commit in a connection's place."""
 
+    #: A frame has checksums of its own: see `checksums.checksum_for`.
+    is_checked = True
+
     def __init__(self) -> None:
         self.rows: dict[Key, bytes] = {}
         self.entries: list[tuple[str, int, bytes]] = []
@@ -117,6 +120,7 @@ class Rows:
     def clear(self) -> None:
         """The tables hold them."""
         self._numbers: dict[Key, int] = {}
+        self._keys: list[Key] = []
         self._rows: list[bytes | None] = []
         self._of: dict[str, list[Key]] = {}
         self._entries: dict[str, list[tuple[int, bytes]]] = {}
@@ -126,21 +130,23 @@ class Rows:
 
     def pack(self, changes: Changes) -> bytes:
         """A commit's changes as a frame says them after those before."""
-        keys = [key for key in changes.rows if key not in self._numbers]
-        new = {key: len(self._rows) + place for place, key in enumerate(keys)}
-        by_length: dict[int, list[tuple[int, bytes]]] = {}
+        keys, by_length = list[Key](), dict[int, list[tuple[int, bytes, bytes]]]()
         for key, row in changes.rows.items():
-            number = self._numbers.get(key)
-            known = None if number is None or _is_gone(key, changes.gone) else self._rows[number]
-            said = _difference(known or b"", row)
-            by_length.setdefault(len(row), []).append((new[key] if number is None else number, said))
+            number, known = self._numbers.get(key), b""
+            if number is None:
+                number = len(self._rows) + len(keys)
+                keys.append(key)
+            elif not (changes.gone and _is_gone(key, changes.gone)):
+                known = self._rows[number] or b""
+            by_length.setdefault(len(row), []).append((number, known, row))
         columns, there, steps, before = list[bytes](), list[bytes](), array("i"), 0
         for length, rows in by_length.items():
             rows.sort()
-            mask, turned = _without_zeros(b"".join(row for _, row in rows), length)
+            known = b"".join([known[:length].ljust(length, b"\0") for _, known, _ in rows])
+            mask, turned = _without_zeros(_difference(known, b"".join([row for _, _, row in rows])), length)
             columns.append(turned)
             there.append(mask)
-            for number, _ in rows:
+            for number, _, _ in rows:
                 steps.append(number - before)
                 before = number
         lengths = {length: len(rows) for length, rows in by_length.items()}
@@ -153,13 +159,9 @@ class Rows:
             said = _decode(packed)
         except msgspec.MsgspecError as error:
             raise ValueError(f"not rows of a frame: {error}") from error
-        for source, head, low, high in said.gone:
-            self._forget_epoch(source, head, low, high)
-        for key in said.keys:
-            self._numbers[key] = len(self._rows)
-            self._rows.append(None)
-            self._of.setdefault(key[1], []).append(key)
-            self.bytes += ROW_OBJECTS
+        for gone in said.gone:
+            self._forget_epoch(*gone)
+        found, there_before = dict[Key, bytes](), len(self._keys)
         numbers = itertools.accumulate(_unshuffled(said.at))
         place = 0
         for length, count, there in itertools.zip_longest(said.lengths, said.lengths.values(), said.there):
@@ -167,13 +169,37 @@ class Rows:
             rows = _turned(columns, count)
             for row in range(count):
                 number = next(numbers)
-                before = self._rows[number] or b""
-                self._rows[number] = _difference(before, rows[row * length : (row + 1) * length])
-                self.bytes += length - len(before)
+                key = self._keys[number] if number < there_before else said.keys[number - there_before]
+                found[key] = _difference(self._row(key), rows[row * length : (row + 1) * length])
             place += count * (length if there is None else int.from_bytes(there, "little").bit_count())
-        for source, newest, entries in said.entries:
-            self._join(source, newest, entries)
-        for source, last in said.oldest:
+        self._take(dict.fromkeys(said.keys, b"") | found, said.entries, said.oldest)
+
+    def keep(self, changes: Changes) -> None:
+        """The same of what a commit just wrote: what `apply` does with what `pack` made of it."""
+        for gone in changes.gone:
+            self._forget_epoch(*gone)
+        self._take(changes.rows, changes.entries, changes.oldest.items())
+
+    def _row(self, key: Key) -> bytes:
+        number = self._numbers.get(key)
+        return b"" if number is None else self._rows[number] or b""
+
+    def _take(
+        self, rows: dict[Key, bytes], entries: Iterable[tuple[str, int, bytes]], oldest: Iterable[tuple[str, int]]
+    ) -> None:
+        for key, row in rows.items():
+            number = self._numbers.get(key)
+            if number is None:
+                number = self._numbers[key] = len(self._rows)
+                self._rows.append(None)
+                self._keys.append(key)
+                self._of.setdefault(key[1], []).append(key)
+                self.bytes += ROW_OBJECTS
+            self.bytes += len(row) - len(self._rows[number] or b"")
+            self._rows[number] = row
+        for source, newest, more in entries:
+            self._join(source, newest, more)
+        for source, last in oldest:
             self._oldest[source] = last
             kept = self._entries.get(source, [])
             while kept and kept[0][0] <= last:

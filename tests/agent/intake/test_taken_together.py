@@ -64,8 +64,9 @@ def payloads(moves: list[tuple[str, str]]) -> list[tuple[str, bytes]]:
 class Board:
     """An agent's inner half with a record, on a folder of its own."""
 
-    def __init__(self, folder: Path) -> None:
-        config = configured(folder, sources=SOURCES, guard={"future": "1h"})
+    def __init__(self, folder: Path, keys: dict[str, Any] | None = None) -> None:
+        sources = [source | ({"keys": keys} if keys and "+" in source["topic"] else {}) for source in SOURCES]
+        config = configured(folder, sources=sources, guard={"future": "1h"})
         self.state = State(config)
         self.pipeline = Pipeline(config, self.state, lambda: NOON, Recorder(config, self.state))
         self.pipeline.connected(session_present=True)
@@ -107,10 +108,10 @@ def test_together_as_one_by_one(moves: list[tuple[str, str]], cuts: list[int]) -
     assert left(messages, cuts, together=True) == left(messages, cuts, together=False)
 
 
-def left(messages: list[Message], cuts: list[int], *, together: bool) -> Any:
+def left(messages: list[Message], cuts: list[int], *, together: bool, keys: dict[str, Any] | None = None) -> Any:
     """What each commit acknowledged, and all that a start would find after messages that came in such batches."""
     with tempfile.TemporaryDirectory() as folder:
-        board = Board(Path(folder))
+        board = Board(Path(folder), keys)
         if not together:
             board.pipeline._runs.take = lambda *_: 0  # type: ignore[method-assign]
         at, cut, found = 0, 0, []
@@ -140,6 +141,16 @@ def test_topics_in_turn_as_one_by_one(moves: list[tuple[str, str]], cuts: list[i
     """The same where topics take turns, as the sensors of a plant do; every first or seventh message has QoS 0."""
     messages = [Message(*each, place + 1, int(place % every > 0)) for place, each in enumerate(payloads(moves))]
     assert left(messages, cuts, together=True) == left(messages, cuts, together=False)
+
+
+@pytest.mark.parametrize("evict", ["oldest", "lru", "refuse"])
+def test_a_sensor_that_made_room_is_asked_anew(evict: str) -> None:
+    """There is room for two: what is known of a topic ends with its stream, also before the commit."""
+    halls = [f"hall/{number}/made" for number in (0, 1, 0, 1, 0, 1, 2, 1, 0, 2, 0, 1, 1, 2, 0, 2, 1, 0)]
+    messages = [Message(*each, place + 1, 1) for place, each in enumerate(payloads([("next", each) for each in halls]))]
+    for cuts in ([2], [6], [18], [7, 11]):
+        keys = {"most": 2, "evict": evict}
+        assert left(messages, cuts, together=True, keys=keys) == left(messages, cuts, together=False, keys=keys)
 
 
 def test_messages_of_many_topics_are_one_run(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def told(connection: sqlite3.Connection) -> list[list[Any]]:
 @settings(max_examples=number(3000, 40), deadline=None)
 @given(commits=st.lists(st.lists(STATEMENTS, max_size=6), max_size=6), saved_at=st.integers(0, 6))
 def test_the_tables_are_those_of_the_statements(commits: list[list[Any]], saved_at: int) -> None:
-    """Two that take the same frames, one of them as a restart does, and one that is written in the middle."""
+    """Who writes frames and who reads them at a restart, and one that is written in the middle."""
     with contextlib.closing(tables()) as direct, contextlib.closing(tables()) as late:
         rows, again = Rows(), Rows()
         for place, statements in enumerate(commits):
@@ -74,7 +74,7 @@ def test_the_tables_are_those_of_the_statements(commits: list[list[Any]], saved_
                 direct.execute(statement, values)
                 changes.execute(statement, values)
             frame = rows.pack(changes)
-            rows.apply(frame)
+            rows.keep(changes)
             again.apply(frame)
             if place == saved_at:
                 rows.save(late)
