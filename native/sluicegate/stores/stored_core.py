@@ -38,7 +38,7 @@ _PLAIN = frozenset({
     "allocated", "lower", "combine", "engine_object", "late", "joined_late", "held_late",
     "require_leaves",
 })  # fmt: skip
-_ANSWERS = frozenset({"results", "bounded", "total", "rest", "leaf", "save"})
+_ANSWERS = frozenset({"results", "bounded", "total", "rest", "leaf", "save", "refuse_late"})
 
 
 def stored_engine(engine: str, limit: int) -> str:
@@ -264,7 +264,7 @@ class StoredCore:
             self._mend()  # a page that cannot be read is no defect: StoreError then
 
     @alone
-    def _told(self, ask: Callable[..., T], *given: int) -> T:
+    def _told(self, ask: Callable[..., T], *given: Any) -> T:
         self._check_free()
         self._mend()
         answer = ask(*given)

@@ -143,6 +143,8 @@ class Ingest(Queries):
             if size:
                 self._core.insert_many(batch.values.view, batch.times, size, columns)
         else:
+            if batch.times is not None and not self._layout.objects:  # those take what comes late
+                self._core.refuse_late(batch.times)
             self._insert_each(batch, columns, bounds=True)
         n, limit = len(layout.names), self._histograms.sum_like
         if limit is not None:

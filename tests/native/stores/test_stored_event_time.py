@@ -59,7 +59,9 @@ def test_single_readings_are_needed_in_order(engine: str) -> None:
     plain = sg.Window(SUMS, policy=sg.policies.time(10))
     for each in (window, plain):
         each.insert_many([1.0, 5.0, 2.0], [100, 80, 107])
-    for late in (lambda: window.insert(9.0, 105), lambda: window.insert_many([1.0, 9.0], [110, 109])):
+    batch = [1.0, 9.0], [110, 109]
+    calls = (lambda: window.insert_many(*batch), lambda: window.insert_many(*batch, bounds=True))
+    for late in (lambda: window.insert(9.0, 105), *calls):
         with pytest.raises(InputError, match="store: a window of single readings by time needs them in order"):
             late()
         assert window.query() == plain.query()

@@ -117,7 +117,11 @@ def test_an_engine_without_leaves_needs_order(engine: str) -> None:
         window.insert(2.0, 95)
     with pytest.raises(errors.InputError, match="needs readings in order of time"):
         window.insert_many([1.0, 1.0], [101, 99])
-    assert (window.query()["sum"], window.late, window.accepted) == (1.0, 1, 1)
+    kept = sg.Window({"max": sg.max(), "n": sg.count()}, policy=sg.policies.time(10), engine=engine)
+    kept.insert(1.0, 100)
+    with pytest.raises(errors.InputError, match="needs readings in order of time"):
+        kept.insert_many([1.0, 1.0], [101, 99], bounds=True)
+    assert (window.query()["sum"], window.late, window.accepted, kept.accepted) == (1.0, 1, 1, 1)
 
 
 def test_only_a_window_by_time_advances() -> None:
