@@ -19,7 +19,11 @@ if [ ! -e "$root/.complete" ]; then
     rm -rf --one-file-system "$root"
     echo "wheels: fetching $suite for $architecture into $root" >&2
     mmdebstrap --quiet --variant=extract --architectures="$architecture" --aptopt='Acquire::Languages "none"' ${APTOPT:+--aptopt="$APTOPT"} \
-        --include=python3-dev,python3-venv,ca-certificates "$suite" "$root" "deb $mirror $suite main" >&2
+        --include=python3-dev,python3-venv,ca-certificates "$suite" "$root" "deb $mirror $suite main" >&2 || {
+        echo "wheels: $suite was not fetched from $mirror. If apt calls its Release file expired, that mirror stands still:" >&2
+        echo "  APTOPT='Acquire::Check-Valid-Until \"false\"' make wheels RELEASES=$suite" >&2
+        exit 4
+    }
     touch "$root/.complete"
 fi
 realpath "$root"
