@@ -96,10 +96,11 @@ class Block:
         counts = windows_of_lanes(*self.stretches(max_empty), lanes)
         group = np.cumsum(counts) // MOST
         first, last = self.long
+        before = self.grid.width - 1  # so many frames before its lane what is missing of a stream may begin
         for begin, end in _runs(group):
             upto = lanes[end] if end < lanes.size else np.iinfo(np.int64).max
             points = self.points[(self.points >= lanes[begin]) & (self.points < upto)]
-            here = (first >= lanes[begin]) & (first < upto)
+            here = (first >= lanes[begin] - before) & (first < upto - before)
             long = first[here], last[here]
             for axis, own in window_axes(points, long, self.grid.width, max_empty, MOST):
                 owner = np.searchsorted(lanes, axis.first + self.grid.width - 1, side="right") - 1

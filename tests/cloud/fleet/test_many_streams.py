@@ -12,6 +12,7 @@ import pytest
 from cloud_streams import Row, frame_rows, older, random_stream
 from test_cloud_doubt import marked
 
+from sluicegate.format.gaps import NEVER
 from sluicegate_cloud.estimates.components import answer, components, families, names
 from sluicegate_cloud.estimates.lower import lower
 from sluicegate_cloud.fleet import wire
@@ -74,6 +75,22 @@ def test_streams_on_one_line_have_the_windows_of_each_alone(fleet: list[list[Row
         for name in names(NEEDED):
             column = np.concatenate([told[name] for _, _, told in pieces])
             assert np.array_equal(column, alone[name], equal_nan=True), (number, name)
+
+
+def test_what_is_missing_from_before_a_stream_is_said_where_it_is_silent_too() -> None:
+    """Beside others as alone: of readings 400 frames apart, from long before to long after them, one is missing."""
+    grid = Grid(300, 4, 0)
+    stream = [bucket for bucket in buckets_of(3) if bucket["doubt"] == 0][:1]
+    early = stream[0] | {"t_first": 0, "t_last": 0, "gap": 0, "n": 1, "flags": 0}
+    late = early | {"t_first": 120_000, "t_last": 120_000, "first": early["first"] + 1}
+    gone = early | {"t_first": -(1 << 50), "t_last": 1 << 50, "n": 0, "gap": 1, "first": NEVER}
+    for count in (1, 3):
+        found: dict[int, list[tuple[int, float]]] = {number: [] for number in range(count)}
+        for owners, block in blocks(together([[early, late, gone]] * count, grid), grid, 50):
+            for part in parts(block, 50):
+                for owner, windows, missing in zip(part.owner, part.axis.windows, part.missing(), strict=True):
+                    found[int(owners[owner])].append((int(windows), float(missing)))
+        assert [[(396, 1.0)]] * count == [[one for one in of if one[0] > 1] for of in found.values()]
 
 
 def on_the_wire(fleet: list[list[Row]], grid: Grid, wanted: wire.Fields) -> pa.Table:
