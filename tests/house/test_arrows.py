@@ -24,8 +24,8 @@ BELOW = {
     "pyspark_sluicegate": {"sluicegate_cloud"},
     "sluicegate_demo": {"sluicegate", "sluicegate_agent", "sluicegate_cloud"},
 }
-#: The command line's root: it finds every component's commands, and imports the agent's `run` when that is called.
-ROOTS = ("sluicegate.cli", "sluicegate.commands")
+#: The command line: it calls the agent's start itself, so that a small board goes without click.
+ROOTS = ("sluicegate.cli",)
 Graph = dict[str, set[str]]
 
 

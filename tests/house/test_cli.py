@@ -14,6 +14,8 @@ import pytest
 
 from sluicegate import cli, commands
 
+MODULES = {module for modules in cli.EXTRAS.values() for module in modules}
+
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """The command line in a process of its own, with what it printed."""
@@ -79,7 +81,7 @@ def test_help_imports_no_heavy_module() -> None:
     code = (
         "import sys\nfrom sluicegate import cli\n"
         "try:\n cli.main(['--help'])\nexcept SystemExit: pass\n"
-        f"heavy = {sorted(cli.EXTRA_OF_MODULE)!r}\n"
+        f"heavy = {sorted(MODULES)!r}\n"
         "sys.exit(' '.join(m for m in heavy if m in sys.modules) or 0)"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
@@ -107,7 +109,7 @@ def test_missing_extra_names_what_to_install(
 def test_every_library_that_we_import_has_its_extra() -> None:
     """So that no command of an extra that is not installed ends as a bug of ours."""
     parts = [f"sluicegate{part}" for part in ("", "_agent", "_cloud", "_demo")]
-    known = {*sys.stdlib_module_names, *parts, *cli.EXTRA_OF_MODULE, "click"}
+    known = {*sys.stdlib_module_names, *parts, *MODULES, "click"}
     root = Path(__file__).parents[2]
     files = [path for part in ("native", "agent", "cloud", "deploy/demo") for path in (root / part).rglob("*.py")]
     unknown = {name for path in files for name in imported(path) if name.partition(".")[0] not in known}
