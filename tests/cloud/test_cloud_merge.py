@@ -259,12 +259,13 @@ def test_only_foreign_files_are_an_error_that_names_one(spark: Any, tmp_path: Pa
 def test_the_examples_of_the_documentation_run(
     merged: tuple[Path, dict[str, Any]], source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both Python examples of docs/reference/cloud.md, as they stand, on real chunks."""
-    text = (Path(__file__).parents[2] / "docs/reference/cloud.md").read_text()
+    """The Python examples of both pages on the merge, as they stand, on real chunks."""
+    pages = [Path(__file__).parents[2] / "docs" / name for name in ("how-to/merge-nightly.md", "reference/cloud.md")]
+    text = "".join(page.read_text() for page in pages)
     examples = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     assert len(examples) == 2
     (tmp_path / "chunks").symlink_to(source)
     (tmp_path / "merged").symlink_to(merged[0])
     monkeypatch.chdir(tmp_path)
     for example in examples:
-        exec(compile(example, "docs/reference/cloud.md", "exec"), {})  # noqa: S102 - the documentation's own text
+        exec(compile(example, "a page of docs", "exec"), {})  # noqa: S102 - the documentation's own text
