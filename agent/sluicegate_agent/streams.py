@@ -19,6 +19,7 @@ from sluicegate.format.bucket import LATE, Builder
 from sluicegate.format.pairs import PAIR, Moments, PairColumn
 from sluicegate_agent import carried
 from sluicegate_agent.checksums import checksum
+from sluicegate_agent.identity import tally
 
 SINGLES_MOST = 64
 #: Told of a run that a stream folds: number, values, times, where it begins among them, missing, doubt.
@@ -97,7 +98,7 @@ class Stream:
         *("number", "name", "incarnation", "key", "tags", "source", "readings", "span_us", "tell", "closed", "changed"),
         *("has_left", "has_new_tags", "is_fed_anew", "is_known", "is_new", "is_retired"),
         *("_builder", "_carries", "_missing", "_moments", "_settled", "folded", "parts", "times", "values"),
-        *("new_times", "new_values", "missing_seen", "told", "owed", "late", "buckets"),
+        *("new_times", "new_values", "missing_seen", "returned", "told", "owed", "late", "buckets"),
     )
 
     def __init__(self, number: int, name: str, readings: int, span_us: int) -> None:
@@ -111,7 +112,7 @@ class Stream:
         self.new_times, self.new_values = array("q"), array("d")
         self._settled = self._missing = 0
         self.tell: Tell | None = None
-        self.missing_seen = self.told = self.owed = 0
+        self.missing_seen = self.returned = self.told = self.owed = 0
         self.source: str | None = None
         self.late = 0
         self.buckets = 0
@@ -194,9 +195,8 @@ class Stream:
         if self.source == source:
             return
         self.settle()
-        if self.source is not None and self.builder is not None:
-            self.owed += missing_of(self.source) - self.missing_seen
         if self.source is not None:
+            self.owed += missing_of(self.source) - self.missing_seen if self.builder is not None else 0
             self.missing_seen = missing
         self.source, self.changed, self.is_fed_anew = source, True, True
 
@@ -207,7 +207,7 @@ class Stream:
         self.changed = self.is_fed_anew = True
 
     def add(self, value: float, time: int, missing: int, doubt: int = 0) -> None:
-        """Fold one finite reading; `missing` is what the source's sequence numbers say is lost so far.
+        """Fold one finite reading; `missing` is what its message says of losses so far (`tally`).
 
         `doubt` is 1 where the reading cannot be told from a repeat of one that was counted.
         """
@@ -217,17 +217,15 @@ class Stream:
         self.add_many(values, array("q", (time,)), 0, missing, doubt)
 
     def add_many(self, values: array[float], times: array[int], begin: int, missing: int, doubt: int = 0) -> None:
-        """The same of those from `begin` on, in their order: `missing` was known before the first."""
+        """The same of those from `begin` on, in their order."""
         if self._builder is None:
             self._builder = Builder(values[begin])
-            self.missing_seen = missing
-        # At most what was told is taken back: a loss from before the stream's first reading was never told.
-        gap = max(-self.told, -_GAP_MOST, min(_GAP_MOST, missing - self.missing_seen + self.owed))
-        self.missing_seen, self.owed = missing, 0
+            self.missing_seen = tally.lost(missing)
+        gap = self._gap(missing)
         self.told += gap
         self.changed = True
-        if gap and self._builder.n and gap * self._builder.gap < 0:
-            self.close()  # what came late takes back a loss of another bucket: in one bucket it would hide one of this
+        if self._parts(gap, missing, times[begin]):
+            self.close()
         builder, end = self._builder, len(values)
         two = values if isinstance(values, PairColumn) else None
         while begin < end:
@@ -244,6 +242,39 @@ class Stream:
                     self._moments.add(two, before, begin)
             if begin < end or builder.n >= self.readings:
                 self.close()
+
+    def _parts(self, gap: int, missing: int, time: int) -> bool:
+        """Whether a reading must not join the open bucket: what came late takes back a loss of another, and would hide
+        one of this. Those that come late come first in a bucket, and are older than those in time.
+        """
+        builder = self._builder
+        open_one = builder.bucket if builder and gap | builder.gap else None
+        if builder is None or open_one is None or (gap == 0 > missing):
+            return False
+        goes_on = time >= (builder.newest or 0) and open_one.flags & LATE
+        if gap <= 0 and open_one.gap < 0:
+            return bool(goes_on) == (gap < 0)
+        return gap < 0 or open_one.gap < 0 or bool(goes_on and gap)
+
+    def _gap(self, missing: int) -> int:
+        """What the next reading says is lost before it, or takes back; `missing`: of its message (`tally`).
+
+        At most what was told is taken back: a loss from before the stream's first reading was never told.
+        """
+        lost = tally.lost(missing)
+        new = max(0, min(_GAP_MOST, lost - self.missing_seen + self.owed))
+        if missing >= 0:
+            self.missing_seen, self.owed = lost, 0
+            return new
+        if missing == self.returned:  # another reading of the same message
+            return 0
+        self.returned = missing
+        if lost <= self.missing_seen:
+            return -1 if self.told > 0 else 0
+        if tally.is_known(missing):  # of what was passed over since the stream's last reading this one has come
+            self.missing_seen, self.owed = lost, 0
+            return new - 1
+        return new  # how many of these were before it is not known: the next one says them again
 
     def _add_buckets(
         self, builder: Builder, values: array[float], times: array[int], begin: int, gap: int, doubt: int
@@ -310,7 +341,7 @@ class Stream:
         self.close()
         new = Stream(number, self.name, self.readings, self.span_us)
         new.incarnation, new.key, new.tags, new.carries = self.incarnation, self.key, tags, self.carries
-        kept = "missing_seen", "told", "owed", "source", "late", "buckets", "builder", "tell"
+        kept = "missing_seen", "returned", "told", "owed", "source", "late", "buckets", "builder", "tell"
         for name in (*kept, "new_times", "new_values", "_settled", "_missing"):
             setattr(new, name, getattr(self, name))
         self.handed()  # the windows go on with the new one

@@ -25,8 +25,11 @@ MOST = 1 << 18
 RECENT = 8
 #: Between two times, both included, so many are lost, fewer where the number is negative; and what kind of row it is.
 Loss = tuple[int, int, int, int]
-#: Told; told and to be taken back; not told yet, as its end is not known (since when, and how many); told at last.
-SURE, OPEN, OWED, PAID = range(4)
+#: Told; told and to be taken back; not told yet, as its end is not known (since when, and how many); told at last; told
+#: of a place that nobody knows.
+SURE, OPEN, OWED, PAID, ANYWHERE = range(5)
+#: From and to where a loss lies of which nobody can say where it lies.
+EARLIEST, LATEST = -(1 << 61), 1 << 61
 Key = str | None
 _FIELDS = 4
 
@@ -46,9 +49,39 @@ class Gap(NamedTuple):
         return self.first == NEVER or any(low <= self.last and self.first <= high for low, high in unsure)
 
 
+class After(NamedTuple):
+    """How a board's clock stands after a document: the time of the last reading that did not come late, NEVER: it has
+    none; whether it was set back and has not come to the newest time again, None: that is as before; and whether it
+    was so at the first such reading.
+    """
+
+    recent: int
+    is_back: bool | None
+    began_back: bool = False
+
+    @classmethod
+    def of(cls, packed: bytes | None, last: int) -> After:
+        """After a document of these `gaps` and this last time."""
+        if not packed:
+            return cls(last, None if packed is None else False)
+        head = Gap(*np.frombuffer(packed, np.int64, WIDTH).tolist())
+        if head.gap:
+            return cls(last, False)
+        return cls(head.since, None if head.first == NEVER else bool(head.first), head.last == 1)
+
+    def then(self, later: After) -> After:
+        """After both."""
+        recent = self.recent if later.recent == NEVER else later.recent
+        return After(recent, self.is_back if later.is_back is None else later.is_back, later.began_back)
+
+
+#: Before the first document.
+NOTHING = After(NEVER, None)
+
+
 class Before(NamedTuple):
     """Documents of one board before those that are judged, in their order: their times; the times of the holes before
-    them, and all losses that were told.
+    them, all losses that were told, and how the clock stands after the last.
     """
 
     key: Key
@@ -56,6 +89,7 @@ class Before(NamedTuple):
     last: Ints
     holes: Ints
     losses: Ints
+    after: After
 
 
 def gaps_of(packed: bytes | None) -> list[Gap]:
@@ -96,9 +130,11 @@ class _Board:
     open: list[tuple[int, int]] = field(default_factory=list)
     holes: list[tuple[int, int]] = field(default_factory=list)
     owed: tuple[int, int] | None = None
+    after: After = NOTHING
 
-    def reach(self, first: int, last: int) -> None:
+    def reach(self, first: int, last: int, after: After) -> None:
         """A document lies between these times."""
+        self.after = self.after.then(after)
         insort(self.ends, last)
         self.recent = [*self.recent[1 - RECENT :], last]
         self.oldest = first if self.oldest is None else min(self.oldest, first)
@@ -153,33 +189,37 @@ class Losses:
     ) -> None:
         self._begun, self._before, self._has_holes = begun, before, has_holes
         self._boards: dict[Key, _Board] = {}
-        self._waiting: list[tuple[Key, int, int]] = []
+        self._waiting: list[tuple[Key, int, int, After]] = []
         self._told: list[Loss] = []
 
-    def reach(self, key: Key, first: int, last: int) -> None:
+    def reach(self, key: Key, first: int, last: int, after: After) -> None:
         """A document between these times is in use, or a copy of one, and those that follow go on from it."""
-        self._waiting.append((key, first, last))
+        self._waiting.append((key, first, last, after))
 
-    def hole(self, key: Key, readings: int, last: int, begins: Callable[[int], int | None]) -> tuple[int, int]:
+    def hole(
+        self, key: Key, readings: int, last: int, begins: Callable[[int], int | None], *, began_back: bool = False
+    ) -> tuple[int, int]:
         """Between which times the readings of documents that did not come before this one were taken.
 
-        `last`: its last time; `begins`: of its first reading after a time that did not come late, the latest time that
+        `last`: its last time; `began_back`: whether the clock was set back before it, so that it may be any time;
+        `begins`: of its first reading after a time that did not come late, the latest time that
         it may have. What `place` tells then puts it where else it may have been: at the first document that came there
         is no reading before, and in one all of which came late none after.
         """
         self._learn()
         board, boards = self._board(key), self._of(key)
         recent = max((max(board.recent, default=NEVER) for board in boards), default=NEVER)
+        recent = min([recent, *(board.after.recent for board in boards if board.after.is_back)])
         since = recent if recent <= last else _newest(boards, last)
         upto = begins(since)
         if recent > last or upto is None:
             board.owe(max(recent, last), readings)
             self._told.append((max(recent, last), readings, 0, OWED))
         upto = last if upto is None else upto
-        if since == NEVER:
-            since = min(self._begun, upto)
-            self._told += [(since, upto, readings, SURE), (upto, upto, -readings, SURE)]
-            board.holes.append((since, upto))
+        if since == NEVER or began_back:
+            whole = (EARLIEST, LATEST) if began_back else (min(self._begun, upto), upto)
+            self._told += [(*whole, readings, SURE), (upto, upto, -readings, SURE)]
+            board.holes.append(whole)
             return upto, upto
         board.holes.append((since, upto))
         return since, upto
@@ -203,8 +243,9 @@ class Losses:
         for gap in gaps:
             if gap.gap > 0:
                 since, upto = self._lost(key, gap)
-                out.append((since, upto, gap.gap, OPEN if whole else SURE))
-                if whole:
+                is_open = whole and upto < LATEST
+                out.append((since, upto, gap.gap, OPEN if is_open else ANYWHERE if upto == LATEST else SURE))
+                if is_open:
                     self._board(key).tell(since, upto, gap.gap)
             elif gap.gap and whole and not gap.is_unsure(unsure):
                 out += self._late(key, gap)
@@ -222,19 +263,32 @@ class Losses:
         return any(board.owed for board in self._boards.values())
 
     def _lost(self, key: Key, gap: Gap) -> tuple[int, int]:
+        """Of a clock that was set back in between nobody knows to which time it had come, nor when it began anew."""
         boards = self._of(key)
-        since = max(gap.since, _newest(boards, gap.first))
-        if since != NEVER:
+        since = gap.since if gap.since != NEVER else self._recent(key, boards)
+        if since != NEVER and gap.until == NEVER:
+            return min(since, gap.first), gap.last
+        if since != NEVER and since <= gap.first:
             return since, gap.last
+        oldest = [board.oldest for board in boards if board.oldest is not None]
+        oldest += [gap.until] if gap.until != NEVER else []
+        if since != NEVER:
+            return EARLIEST, LATEST
         if any(board.holes for board in boards):  # at the first document that came: nothing is known of those before
             return min(self._begun, gap.first), gap.last
-        oldest = [board.oldest for board in boards if board.oldest is not None]
-        until = [time for time in (gap.until, *oldest) if time != NEVER]
-        return gap.first, max(gap.last, min(until, default=gap.last))
+        return gap.first, max(gap.last, min(oldest, default=gap.last))
+
+    @staticmethod
+    def _recent(key: Key, boards: Sequence[_Board]) -> int:
+        """The last reading that did not come late: of several boards, one of which it goes on from, the oldest."""
+        found = [board.after.recent for board in boards if board.after.recent != NEVER]
+        return min(found, default=NEVER)
 
     def _late(self, key: Key, gap: Gap) -> list[Loss]:
         """All in one place: where there are two, or it may be told by what did not come, it is not known."""
         boards = self._of(key)
+        if gap.until == NEVER and any(board.after.is_back for board in boards):
+            return []
         if any(board.hides(gap.first, gap.last) for board in boards):
             return []
         found = [(board, at) for board in boards for at in board.told_of(gap.first, gap.last)]
@@ -261,20 +315,21 @@ class Losses:
             told, self._before = self._before(), None
             if told is not None:
                 self._boards[told.key] = _board_of(told)
-        for key, first, last in self._waiting:
-            self._board(key).reach(first, last)
+        for key, first, last, after in self._waiting:
+            self._board(key).reach(first, last, after)
         self._waiting.clear()
 
 
 def _board_of(told: Before) -> _Board:
     """What is known after those documents, as if they had come one after the other."""
     board = _Board(np.sort(told.last).tolist(), told.last[-RECENT:].tolist(), int(told.first.min()))
+    board.after = told.after
     for since, upto, readings, kind in told.losses.tolist():
         if kind == OPEN:
             board.tell(since, upto, readings)
         elif kind == OWED:
             board.owe(since, upto)
-        else:
+        elif kind != ANYWHERE:
             board.holes.append((since, upto))
             board.owed = None if kind == PAID else board.owed
     board.holes += ((min(hole), max(hole)) for hole in told.holes.tolist())

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluicegate.format.bucket import LATE, ORDERED, Bucket, Builder, merge
+from sluicegate_agent.identity import tally
 from sluicegate_agent.streams import SINGLES_MOST, Stream, pack_readings, unpack_readings
 
 SPAN = 1000
@@ -42,9 +43,10 @@ def test_a_bucket_closes_by_count_by_span_and_when_time_goes_back() -> None:
 
 
 def test_losses_enter_the_next_bucket_and_late_arrivals_take_them_out() -> None:
-    """`gap` is the change of what the source misses, since the stream's last reading."""
+    """`gap` is what the source passed over since the stream's last reading; what came late takes one back."""
     stream = Stream(1, "s", 2, SPAN)
-    for time, missing in enumerate((7, 7, 10, 10, 9, 9)):
+    late = tally.late(9, 10, 1)
+    for time, missing in enumerate((7, 7, 10, 10, late, late)):
         stream.add(1.0, time, missing)
     assert [b.gap for b in closed(stream)] == [0, 3, -1], "what was missing before the first reading is not known"
 
@@ -52,13 +54,49 @@ def test_losses_enter_the_next_bucket_and_late_arrivals_take_them_out() -> None:
 def test_no_bucket_hides_a_loss_behind_what_came_late() -> None:
     """What takes back a loss of an earlier bucket has none beside a loss of its own; merged, the loss stays."""
     stream = Stream(1, "s", 30, 1 << 40)
-    for time, missing in ((0, 0), (20, 1), (30, 1), (40, 0), (50, 0), (60, 2), (70, 2), (80, 1)):
+    of_first, of_second = tally.late(1, 1, 1), tally.late(2, 3, 2)
+    for time, missing in ((0, 0), (20, 1), (30, 1), (10, of_first), (50, 1), (60, 3), (70, 3), (55, of_second)):
         stream.add(1.0, time, missing)
     stream.close()
     found = closed(stream)
     assert [(b.n, b.gap) for b in found] == [(3, 1), (2, -1), (2, 2), (1, -1)]
     assert merge(found[1], found[2]).gap == merge(found[2], found[3]).gap == 2
+    assert not merge(found[1], found[2]).flags & ORDERED, "which of its readings told of the loss is not known any more"
     assert merge(merge(found[0], found[1]), found[2]).gap == 3
+
+
+def test_what_came_late_for_others_hides_no_loss() -> None:
+    """A stream that is not in every message: what others lost and got since its last reading was lost for it, too."""
+    stream = Stream(1, "s", 1, SPAN)
+    stream.add(1.0, 10, 0)
+    stream.add(1.0, 40, 1)  # number 2 was passed over, and 3, which came late, is of another stream
+    stream.add(1.0, 50, 2)
+    assert [b.gap for b in closed(stream)] == [0, 1, 1]
+
+
+def test_a_late_message_takes_back_what_its_stream_was_told_alone() -> None:
+    """One that came before its stream's next reading says what was passed over before it, and the next one the rest."""
+    stream = Stream(1, "s", 1, SPAN)
+    stream.add(1.0, 10, 0)
+    stream.add(1.0, 30, tally.late(2, 4, 1))  # 2 … 5 were passed over: 3 came late, for the first time with a reading
+    stream.add(1.0, 60, 4)
+    stream.add(1.0, 40, tally.late(3, 4, 2))  # 4 was told by now
+    stream.add(1.0, 70, 6)
+    stream.add(1.0, 65, tally.late(None, 8, 3))  # when 6 was passed over is not known any more: 2 more are by now
+    stream.add(1.0, 90, 8)
+    assert [b.gap for b in closed(stream)] == [0, 1, 2, -1, 2, 2, 2]
+
+
+@pytest.mark.parametrize("time", [35, 110])
+def test_one_that_has_the_time_at_which_it_came_is_in_no_bucket_with_others(time: int) -> None:
+    """Nobody could tell which of them came late, and which was the last in time before a loss."""
+    stream = Stream(1, "s", 9, 1 << 40)
+    for at, missing in ((10, 0), (30, 1), (100, 1)):
+        stream.add(1.0, at, missing)
+    stream.add(1.0, time, tally.late(1, 1, 1))
+    stream.add(1.0, 120, 1)
+    stream.close()
+    assert [b.n for b in closed(stream)] == ([3, 2] if time == 35 else [3, 1, 1])
 
 
 def test_single_readings_stay_while_they_are_few() -> None:
@@ -111,15 +149,15 @@ class OneByOne(Stream):
     def add(self, value: float, time: int, missing: int, doubt: int = 0) -> None:
         """Close before and after, fold, keep it beside the bucket."""
         if self.builder is None:
-            self.builder, self.missing_seen = Builder(value), missing
+            self.builder, self.missing_seen = Builder(value), tally.lost(missing)
         first, last = self.builder.times
         if self.builder.n and (time < last or time - first >= self.span_us):
             self.close()
-        gap = max(-self.told, missing - self.missing_seen + self.owed)
-        if self.builder.gap * gap < 0:  # what came late takes back a loss of another bucket
+        gap = self._gap(missing)
+        if self._parts(gap, missing, time):
             self.close()
         self.builder.add(value, time, gap, doubt)
-        self.missing_seen, self.owed, self.told = missing, 0, self.told + gap
+        self.told += gap
         if self.builder.n == self.folded + len(self.times) + 1:
             if len(self.times) == SINGLES_MOST:
                 self._fold()
@@ -147,11 +185,12 @@ def test_readings_that_are_folded_together_make_the_bits_of_one_by_one(seed: int
         told.extend((value, time, missing, doubt) for value, time in zip(values[begin:], times[begin:], strict=True))
 
     many.tell = tell
-    time = missing = 0
+    time = lost = 0
     expected = []
-    for _ in range(rng.randrange(1, 80)):
+    for step in range(rng.randrange(1, 80)):
         kind = rng.choice("rrrraaaackfosh")
-        missing = max(0, missing + rng.choice((0, 0, 0, 2, -1)))
+        lost += rng.choice((0, 0, 0, 2))
+        missing = tally.late(rng.choice((lost // 2, lost, None)), lost, step) if rng.random() < 0.2 else lost
         doubt = int(kind == "r" and rng.random() < 0.1)
         if kind in "ra":
             count = 1 if kind == "r" else rng.randrange(1, 200)
@@ -174,7 +213,7 @@ def test_readings_that_are_folded_together_make_the_bits_of_one_by_one(seed: int
             many.closed, many.tell, many.carries = waiting, tell, one.carries
         elif kind == "f":
             for stream in (one, many):
-                stream.fed_by(str(missing), missing, lambda _, missing=missing: missing)  # type: ignore[misc]
+                stream.fed_by(str(lost), lost, lambda _, lost=lost: lost)  # type: ignore[misc]
         elif kind == "o":
             assert many.accepted == one.accepted
         elif kind == "s":

@@ -13,6 +13,8 @@ from typing import Any
 
 from sluicegate.format.bucket import Bucket, merge
 from sluicegate.format.chunk import Chunk, encode
+from sluicegate_agent.identity import tally
+from sluicegate_agent.identity.epoch import Epoch
 from sluicegate_agent.streams import Stream, unpack_readings
 
 SECOND = 1_000_000
@@ -128,13 +130,16 @@ def _documents(
 
 
 def _buckets(rng: random.Random, order: Sequence[Sent], stream: str) -> Iterator[tuple[Bucket, Any]]:
-    """By the agent's stream, told how many numbers are missing when each reading comes."""
-    agent, seen = Stream(1, stream, rng.choice([1, 4, 30, 100]), rng.choice([15, 3_600]) * SECOND), set[int]()
-    for one in order:
-        seen.add(one.number)
-        missing = max(seen) - min(seen) + 1 - len(seen)
+    """By the agent's stream, told what each message says of the numbers that were passed over."""
+    agent = Stream(1, stream, rng.choice([1, 4, 30, 100]), rng.choice([15, 3_600]) * SECOND)
+    epoch = Epoch(1, 4096, order[0].number) if order else None
+    for at, one in enumerate(order):
+        before = epoch.missing if epoch else 0
+        is_late = epoch is not None and at > 0 and epoch.put(one.number, 1, None)
+        lost = epoch.missing if epoch and one.number >= epoch.high else before
+        said = tally.late(epoch.passed_at(one.number), lost, at) if epoch and is_late else lost
         if stream in one.streams:
-            agent.add(float(one.number % 7), one.time, missing)
+            agent.add(float(one.number % 7), one.time, said)
     agent.close()
     for closed in agent.closed:
         yield Bucket.unpack(closed.bucket), unpack_readings(closed.readings) if closed.readings else None

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import chain
 
+#: Runs of numbers passed over whose place is known; and numbers that an int64 holds.
+RUNS, LARGEST = 16, 1 << 62
 BLOCK = 64
 FIRST = 64
 FEW = 32
@@ -44,17 +46,22 @@ def _entries(count: int) -> struct.Struct:
 
 
 class Epoch:
-    """One run of a source's numbers. `last` is the commit that its newest message belongs to, `order` its age."""
+    """One run of a source's numbers. `last` is the commit that its newest message belongs to, `order` its age.
+
+    `missing`: how many numbers were passed over, whether they came late or not; `passed`: the last ones of these, three
+    numbers a run: first, last, and how many were passed over before. A restart forgets which they were.
+    """
 
     __slots__ = (
         *("base", "blocks", "changed", "doubtful_below", "few", "first", "first_changed", "generation", "high"),
-        *("high_time", "horizon", "last", "lone", "missing", "offset", "order", "ring", "start", "width"),
+        *("high_time", "horizon", "last", "lone", "missing", "offset", "order", "passed", "ring", "start", "width"),
     )
 
     def __init__(self, order: int, horizon: int, first: int, generation: int = 0) -> None:
         self.order, self.horizon, self.generation = order, horizon, generation
         self.base = self.high = self.start = first
         self.missing = 0
+        self.passed: array[int] | None = None
         self.offset = self.width = 0
         self.high_time: int | None = None
         self.doubtful_below = _NO_TIME
@@ -146,18 +153,40 @@ class Epoch:
         self.high_time = time
         self.mark(self.start, content)
 
-    def put(self, number: int, content: int, time: int | None) -> None:
-        """Mark a new number as seen; those between it and the newest, or the oldest, are missing."""
+    def put(self, number: int, content: int, time: int | None) -> bool:
+        """Mark a new number as seen; those between it and the newest, or the oldest, are missing. Whether it is late:
+        one of those that were.
+        """
+        is_late = self.base <= number <= self.high
         if number > self.high:
             self.lone = number if number - self.high > ALONE else self.lone
             self._pass_to(number)
             self.high_time = time
         elif number < self.base:
-            self.missing += self.base - number - 1
+            self._pass_over(number + 1, self.base)
             self.base = number
-        else:
-            self.missing -= 1
         self.mark(number, content)
+        return is_late
+
+    def _pass_over(self, first: int, end: int) -> None:
+        """These numbers have not come."""
+        if first == end:
+            return
+        if self.passed is None:
+            self.passed = array("q")
+        if max(-first, end) <= LARGEST:
+            self.passed.extend((first, end - 1, self.missing))
+            del self.passed[: -3 * RUNS]
+        self.missing += end - first
+
+    def passed_at(self, number: int) -> int | None:
+        """The how manyth of those passed over it was; None where that is not known any more."""
+        passed = self.passed or array("q")
+        for at in range(len(passed) - 3, -1, -3):
+            first, last, before = passed[at : at + 3]
+            if first <= number <= last:
+                return before + number - first + 1
+        return None
 
     def put_next(self, content: int, time: int | None) -> None:
         """Mark the number after the newest."""
@@ -210,7 +239,7 @@ class Epoch:
         """Unmark a number: its message was refused, and is new when it comes again."""
         if self.content(number):
             self._note(number, 0)
-            self.missing += 1
+            self._pass_over(number, number + 1)
         if self.few is None and self.first_content(number):
             self.first[number - self.start] = 0
             self.first_changed = True
@@ -226,7 +255,7 @@ class Epoch:
         self.blocks, self.first_changed = set(range(-(-self.horizon // BLOCK))), True
 
     def _pass_to(self, number: int) -> None:
-        self.missing += number - self.high - 1
+        self._pass_over(self.high + 1, number)
         if self.few is not None:
             oldest = number - self.horizon
             if oldest >= self.base:  # else none is as old as that

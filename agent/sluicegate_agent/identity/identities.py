@@ -144,9 +144,14 @@ class Identities:
         self.strangers.confirmed(generation)
 
     def missing(self, sender: str) -> int:
-        """What the numbers of a sender say is lost; 0 where it has none."""
+        """How many numbers of a sender were passed over so far; 0 where it has none."""
         sequences = self.sequences.get(sender)
         return sequences.missing if sequences else 0
+
+    def tally(self, sender: str) -> int:
+        """What the message of a sender that was just checked says of losses (`tally`); 0 where it has no number."""
+        sequences = self.sequences.get(sender)
+        return sequences.tally() if sequences else 0
 
     def missing_of_former(self, connection: sqlite3.Connection, topic: str) -> int:
         """The same of a source that the configuration may have no more."""

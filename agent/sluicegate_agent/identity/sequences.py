@@ -12,6 +12,7 @@ import time as clock
 from array import array
 from collections.abc import Iterator
 
+from sluicegate_agent.identity import tally
 from sluicegate_agent.identity.allowance import Allowance
 from sluicegate_agent.identity.epoch import UNKNOWN, Epoch
 from sluicegate_agent.identity.epoch_rows import LOADED, NO_EPOCH, delete, epoch_key, load, save
@@ -28,7 +29,6 @@ RESTART_WAIT, JUMP_WAIT = 600.0, 3600.0
 #: A jump further than so many horizons is not reached soon: the next message of the old run refuses it.
 REACH = 16
 JUMP_MOST = 1 << 40
-MISSING_MOST = 1 << 60
 _NEW, _IN_DOUBT, _DUPLICATE = Found(Verdict.NEW), Found(Verdict.NEW, 1), Found(Verdict.DUPLICATE)
 
 
@@ -36,19 +36,15 @@ class Sequences:
     """The numbers of one source: its newest EPOCHS_KEPT epochs, and any whose messages may not be acknowledged."""
 
     def __init__(
-        self,
-        connection: sqlite3.Connection,
-        source: str,
-        horizon: int,
-        allowance: Allowance | None = None,
-        in_flight: int = 1000,
-        width: int = 0,
-    ) -> None:
+        self, connection: sqlite3.Connection, source: str, horizon: int, allowance: Allowance | None = None,
+        in_flight: int = 1000, width: int = 0,
+    ) -> None:  # fmt: skip
         """`width`: at 2^width the numbers wrap, 0: it is seen from them."""
         self.source, self.horizon, self._width = source, horizon, width
-        self.restarts = self.wraps = self.forgotten_early = self.maybe_missing = self._more = 0
+        self.restarts = self.wraps = self.forgotten_early = self.maybe_missing = self._more = self._returned = 0
         self._allowance = allowance or Allowance(3 * in_flight)
         self._gone: list[tuple[bytes, int]] = []
+        self._late: tuple[Epoch, int] | int = 0
         self._waiting: list[Sighting] = []
         self.heard_at = clock.monotonic()
         self._replay: tuple[bytes, int] = (b"", -1)
@@ -61,12 +57,20 @@ class Sequences:
 
     @property
     def missing(self) -> int:
-        """Messages that the sequence numbers say exist and that have not come."""
-        missing = self._carried
-        for chain in self._chains.values():
-            for epoch in chain:
-                missing += epoch.missing
-        return max(0, min(MISSING_MOST, missing))
+        """Numbers that were passed over so far, whether they came late or not."""
+        missing = self._carried + sum(epoch.missing for _, epoch in self._epochs())
+        return max(0, min(tally.MOST, missing))
+
+    def tally(self) -> int:
+        """What the message just checked says of losses, asked once; of those between it and all others the next."""
+        late, self._late = self._late, 0
+        if isinstance(late, int):
+            return self.missing - late
+        epoch, number = late
+        self._returned += 1
+        is_newest = epoch.order == max(other.order for _, other in self._epochs())
+        at, before = epoch.passed_at(number) if is_newest else None, self.missing - epoch.missing
+        return tally.late(None if at is None else before + at, self.missing, self._returned)
 
     def _epochs(self) -> Iterator[tuple[bytes, Epoch]]:
         return ((key, epoch) for key, chain in self._chains.items() for epoch in chain)
@@ -74,22 +78,16 @@ class Sequences:
     # one message
 
     def check(
-        self,
-        number: int,
-        epoch: str | int | None,
-        content: int = UNKNOWN,
-        time: int | None = None,
-        *,
-        comes_again: bool = True,
-        dup: bool = False,
-    ) -> Found:
+        self, number: int, epoch: str | int | None, content: int = UNKNOWN, time: int | None = None,
+        *, comes_again: bool = True, dup: bool = False,
+    ) -> Found:  # fmt: skip
         """The verdict on a message, which is marked as seen where it is new; `time` where it has one of its own.
 
         `comes_again`: the broker sends it again until it is acknowledged. `dup`: it says that it sent it before.
         """
         self.touched = self.unconfirmed = True
         key = NO_EPOCH if epoch is None else epoch_key(epoch)
-        self._stamp = self._commit if comes_again else 0
+        self._stamp, self._late = self._commit if comes_again else 0, 0
         if self._loaded_until:
             self._count_loaded()
         chain, run = self._chains.get(key), self.run_of(epoch)
@@ -206,7 +204,8 @@ class Sequences:
     def _put(self, epoch: Epoch, number: int, seen: Sighting) -> None:
         if number > epoch.high:
             epoch.offset = number - seen.raw
-        epoch.put(number, seen.content, seen.time)
+        before, is_late = epoch.missing, epoch.put(number, seen.content, seen.time)
+        self._late = (epoch, number) if is_late else epoch.missing - before if number < epoch.high else 0
         epoch.last = max(epoch.last, self._stamp)
 
     # wraps

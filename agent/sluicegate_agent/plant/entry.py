@@ -11,6 +11,7 @@ from sluicegate_agent.checksums import LEFT, LOST, keep_time, kept_time
 from sluicegate_agent.config.formats import Session, payload_of
 from sluicegate_agent.config.sources import SourceConfig
 from sluicegate_agent.doubts import Doubts
+from sluicegate_agent.identity import tally
 from sluicegate_agent.identity.clock import Guard
 from sluicegate_agent.identity.identities import Identities, is_bare
 from sluicegate_agent.messages import Decoded, Message, NotAsked, Unreadable
@@ -200,12 +201,12 @@ class Entry:
     def lost(
         self, message: Message, decoded: Decoded, source: SourceConfig | None = None
     ) -> tuple[SourceConfig | None, int]:
-        """The source of a message that is to be counted, and how many of its sender's are missing so far."""
+        """The source of a message that is to be counted, and what it says of its sender's losses (`tally`)."""
         if source is None:
             source = self.routes.find(message.topic)
         if source is not None:
             self.identities.know(source, decoded.source)
-        return source, self.identities.missing(decoded.source)
+        return source, self.identities.tally(decoded.source)
 
     def shaped(
         self, message: Message, arrival: int, readings: Iterable[Reading], after: int | None, latest: int
@@ -252,15 +253,15 @@ class Entry:
         """A stream that was never there, or that left: what its sender lost while it was away is owed."""
         stream = self.state.begin(name, sender)
         known, before = self._before
-        if known == sender and missing > before:
-            stream.owe(missing - before)
+        if known == sender and tally.lost(missing) > before:
+            stream.owe(tally.lost(missing) - before)
         self.house.open(stream)
 
     def _fed(self, route: Route, stream: str, sender: str, missing: int) -> None:
         self.members.heard(route, stream)
         if route.sequence is not None and self.state.streams[stream].source != sender:
             former = partial(self.identities.missing_of_former, self.state.store.connection)
-            self.state.streams[stream].fed_by(sender, missing, former)
+            self.state.streams[stream].fed_by(sender, tally.lost(missing), former)
 
     def _leave(self, name: str) -> None:
         """A stream makes room for another: its open bucket goes to the outbox, its windows end.

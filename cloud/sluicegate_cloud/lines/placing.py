@@ -22,7 +22,7 @@ import pyarrow as pa
 from sluicegate.constants import LATE
 from sluicegate_cloud.documents import ARROW, fields_of
 from sluicegate_cloud.grid import Ints
-from sluicegate_cloud.losses import Loss, Losses, gaps_of, packed
+from sluicegate_cloud.losses import After, Loss, Losses, gaps_of, packed
 from sluicegate_cloud.sameness import Buckets, Mask, parted_by, shared
 from sluicegate_cloud.schema import CONFLICT, COPY, OVERLAP, REFUSED, USED
 
@@ -93,6 +93,11 @@ class Document:
     def content(self) -> str:
         """What it says, whatever key and health it has."""
         return str(self.row["content"] or self.row["digest"])
+
+    @property
+    def after(self) -> After:
+        """How its board's clock stands after it."""
+        return After.of(self.row["gaps"], int(self.row["t_last"]))
 
     def buckets(self) -> Buckets:
         """Its buckets, unpacked when they are first compared."""
@@ -202,7 +207,9 @@ class Line:
             before, since = self._before(new, any_board=goes_on)
             new.hole, new.hole_from, new.hole_to = max(new.first - before, 0), since, int(new.row["t_first"])
             if new.hole:
-                new.hole_from, new.hole_to = self.losses.hole(new.key, new.hole, int(new.row["t_last"]), new.begins)
+                last, began_back = int(new.row["t_last"]), new.after.began_back
+                found = self.losses.hole(new.key, new.hole, last, new.begins, began_back=began_back)
+                new.hole_from, new.hole_to = found
         if new.fate == USED:
             unsure = [(int(old.row["t_first"]), int(old.row["t_last"])) for old in self.waiting if old is not new]
             self._tell(new, unsure, whole=new.part is None)
@@ -217,7 +224,7 @@ class Line:
         new.reached = True
         first, last = int(new.row["t_first"]), int(new.row["t_last"])
         self.ends[new.key] = max(self.ends.get(new.key, (0, 0)), (new.end, last))
-        self.losses.reach(new.key, first, last)
+        self.losses.reach(new.key, first, last, new.after)
 
     def _use_a_part(self, new: Document, covered: int, others: list[Document]) -> bool:
         """What goes beyond `covered` and other boards do not hold too; whether they hold how it begins.

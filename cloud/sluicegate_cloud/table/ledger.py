@@ -15,9 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluicegate.format.gaps import NEVER
 from sluicegate_cloud.grid import Ints
 from sluicegate_cloud.lines.placing import CATALOGUE, OWNED_BY, Document, Line, begun
-from sluicegate_cloud.losses import Before, Losses, losses_of
+from sluicegate_cloud.losses import NOTHING, After, Before, Losses, losses_of
 from sluicegate_cloud.schema import REFUSED, RETIRED, USED
 from sluicegate_cloud.table.horizon import too_late
 from sluicegate_cloud.table.versions import Store
@@ -237,7 +238,7 @@ class _Lines:
             holes = np.stack([_ints(gone, name) for name in ("hole_from", "hole_to")], axis=1)
             told = [losses_of(one.as_buffer()) for one in some["losses"].drop_null()]
             losses = np.concatenate(told) if told else losses_of(None)
-            return Before(some["key"][0].as_py(), first, last, holes, losses)
+            return Before(some["key"][0].as_py(), first, last, holes, losses, _after(reached["gaps"], last))
 
         return Losses(begun(owner), before, has_holes=bool(_ints(some, "hole").any()))
 
@@ -272,6 +273,16 @@ class _Lines:
                 told = (row["first"] + row["readings"], row["t_last"])
                 out[row["key"]] = max(out.get(row["key"], (0, 0)), told)
         return out
+
+
+def _after(gaps: pa.ChunkedArray, last: Ints) -> After:
+    """How the clock stands after documents of these gaps and last times: as the last ones say."""
+    after = NOTHING
+    for at in range(last.size - 1, -1, -1):
+        after = After.of(gaps[at].as_py(), int(last[at])).then(after)
+        if after.recent != NEVER and after.is_back is not None:
+            break
+    return after
 
 
 def _row(document: Document) -> Row:

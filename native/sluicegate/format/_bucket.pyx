@@ -93,7 +93,9 @@ cdef inline void fold_logs(Record* a, const Record* b) noexcept nogil:
 
 
 cdef void fold(Record* a, const Record* b) noexcept nogil:
-    cdef bint ordered = a.flags & b.flags & _ORDERED and b.t_first >= a.t_last
+    # A loss beside what came late: which reading told it is not known, as if their times went back.
+    cdef bint torn = min(a.gap, b.gap) < 0 < max(a.gap, b.gap)
+    cdef bint ordered = a.flags & b.flags & _ORDERED and b.t_first >= a.t_last and not torn
     fold_squares(a, b)
     fold_logs(a, b)
     a.pre_low = min(min(a.pre_low, a.total), a.total + b.pre_low)

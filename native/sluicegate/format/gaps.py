@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right, insort
 from collections.abc import Iterator
 from itertools import islice
 
@@ -16,47 +15,90 @@ NEVER = -(1 << 63)
 WIDTH = 6
 
 
+class Clock:
+    """Where the times of a document's buckets have come to, bucket after bucket.
+
+    `recent`: of the last reading that did not come late, NEVER: there is none yet; `is_back`: whether the clock was
+    set back and has not come to the newest time again, None: the document does not say; `began_back`: whether it was
+    so at the first reading that did not come late.
+    """
+
+    __slots__ = ("_oldest", "began_back", "is_back", "recent")
+
+    def __init__(self) -> None:
+        self.recent = NEVER
+        self._oldest: int | None = None
+        self.is_back: bool | None = None
+        self.began_back = False
+
+    def take(self, kind: int, gap: int, n: int, first: int, last: int) -> None:
+        """The next bucket. Of one that is not LATE and takes something back nobody knows which readings came late.
+
+        One that is LATE and takes nothing back is not late: so the clock was set back. One older than all others may
+        also have numbers below all others.
+        """
+        before = self.recent
+        if not kind & LATE:
+            self.is_back = False
+        elif gap >= 0 and kind & ORDERED and (self._oldest is None or first >= self._oldest):
+            self.is_back = True
+        self._oldest = first if self._oldest is None else min(first, self._oldest)
+        if gap >= 0 or (kind & LATE and n > -gap and not self.is_back):
+            self.recent = last
+            self.began_back |= before == NEVER and bool(self.is_back)
+
+
 def gaps(content: Body) -> array[int]:
     """Rows of WIDTH numbers, by ordinal, of all that buckets say is missing (gap > 0), or came late (gap < 0).
 
-    First a row of gap 0 where times go back in or before any bucket, so that the first one need not be the oldest.
+    First a row of gap 0 where times go back in or before any bucket, or a bucket has what came late: `since`, `first`
+    and `last` are a Clock's `recent`, `is_back` (NEVER: it does not say) and `began_back`, after the last bucket.
 
-    What is missing before the last reading of a bucket: `first` and `last` are its times, `since` the last time of any
-    bucket before it that is not newer. Where there is none, and it is LATE, `until` is the oldest time before it. What
-    came late: it has a time between `first` and `last`; a reading alone where the document says which.
+    What is missing before the last reading of a bucket: `first` and `last` are its times, `since` that of the last
+    reading before it that did not come late. `until`, where times went back before it: the oldest time so far.
+    What came late: it has a time between `first` and `last`; a reading alone where the document says which. `until` is
+    0 where the clock is not set back, NEVER where the document does not say.
     """
-    out = array("q")
-    if any(kind & LATE or not kind & ORDERED for kind in {*content.kinds}):
-        out.extend((content.first, 0, NEVER, NEVER, NEVER, NEVER))
-    if not any(content.gap):
+    out, clock = array("q"), Clock()
+    turns = any(kind & LATE or not kind & ORDERED for kind in {*content.kinds})
+    if not turns and not any(content.gap):
         return out
-    ends, at, oldest = list[int](), 0, None
+    if turns or min(content.gap) < 0:
+        out.extend((content.first, 0, NEVER, NEVER, 0, NEVER))
+    at, oldest = 0, None
     for kind, gap, (ordinal, n, first, last) in zip(content.kinds, content.gap, content.placed(), strict=True):
         single = content.times[at : at + n] if kind & AS_READINGS else None
         at += n if single is not None else 0
-        if gap > 0:
-            before = bisect_right(ends, first)
-            since = ends[before - 1] if before else NEVER
-            until = oldest if kind & LATE and not before and oldest is not None else NEVER
-            out.extend((ordinal, gap, since, first, last, until))
-        elif gap < 0:
-            for row in _late(kind, gap, (ordinal, n, first, last), single):
-                out.extend(row)
-        insort(ends, last)
         oldest = first if oldest is None else min(oldest, first)
+        if gap > 0:
+            went_back = kind & LATE and kind & ORDERED
+            out.extend((ordinal, gap, clock.recent, first, last, oldest if went_back else NEVER))
+        elif gap < 0:
+            for row in _late(kind, gap, (ordinal, n, first, last), single, clock.is_back):
+                out.extend(row)
+        clock.take(kind, gap, n, first, last)
+    if out[1] == 0:
+        is_back = NEVER if clock.is_back is None else int(clock.is_back)
+        out[2:5] = array("q", (clock.recent, is_back, int(clock.began_back)))
     return out
 
 
 def _late(
-    kind: int, gap: int, bucket: tuple[int, int, int, int], single: array[int] | None
+    kind: int, gap: int, bucket: tuple[int, int, int, int], single: array[int] | None, is_back: bool | None
 ) -> Iterator[tuple[int, int, int, int, int, int]]:
-    """In a bucket that is ordered those that come late come first: it closes when time goes back."""
+    """In a bucket that is ordered those that come late come first: it closes when time goes back.
+
+    What has no time before the newest has the time at which it came, and after a clock was set back nobody knows.
+    """
     ordinal, n, first, last = bucket
-    some = min(n, -gap)
+    if not kind & LATE or is_back:
+        yield ordinal, gap, NEVER, NEVER, NEVER, NEVER
+        return
+    some, said = min(n, -gap), NEVER if is_back is None else 0
     if single is not None and kind & ORDERED:
         for place, time in enumerate(islice(single, some)):
-            yield ordinal + place, -1, NEVER, time, time, NEVER
+            yield ordinal + place, -1, NEVER, time, time, said
     else:
-        yield ordinal, -some, NEVER, first, first if some == 1 and kind & ORDERED else last, NEVER
+        yield ordinal, -some, NEVER, first, first if some == 1 and kind & ORDERED else last, said
     if gap + some:  # of messages that the stream has no reading of
         yield ordinal, gap + some, NEVER, NEVER, NEVER, NEVER

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memory_stores import empty
 
-from sluicegate_agent.identity import EPOCHS_KEPT, Contents, Sequences, Verdict
+from sluicegate_agent.identity import EPOCHS_KEPT, Contents, Sequences, Verdict, tally
 
 NEW, DUPLICATE, BEYOND = Verdict.NEW, Verdict.DUPLICATE, Verdict.BEYOND_HORIZON
 
@@ -39,18 +39,29 @@ def commit(store: sqlite3.Connection, *identities: Sequences | Contents) -> None
     restarts=st.sets(st.integers(0, 120)),
 )
 def test_numbers_agree_with_a_set(numbers: list[int], horizon: int, restarts: set[int]) -> None:
-    """Within the horizon every number is new once, `missing` is a set's; each says the same whenever it comes."""
+    """Within the horizon every number is new once, each says the same whenever it comes; `missing` are those that were
+    passed over, and one that comes late says the how manyth it was, as long as that is known.
+    """
     store = empty()
     sequences = Sequences(store, "s", horizon)
-    seen: set[int] = set()
+    seen, passed = set[int](), list[int]()
     for i, number in enumerate(numbers):
         oldest = max(seen) - horizon if seen else -1
         if seen and (number <= oldest or number > max(seen) + horizon):
             continue
         expected = DUPLICATE if number in seen else NEW
         assert sequences.check(number, None, 2 + number).verdict is expected
+        is_late = bool(seen) and number not in seen and min(seen) < number < max(seen)
+        low, high = (min(seen), max(seen)) if seen else (number, number)
+        passed += [*range(high + 1, number), *range(number + 1, low)]
+        below = max(0, low - number - 1)
         seen.add(number)
-        assert sequences.missing == (max(seen) - min(seen) + 1 - len(seen))
+        assert sequences.missing == len(passed)
+        said = sequences.tally()
+        assert (said < 0) == is_late
+        if is_late and tally.is_known(said):
+            assert passed[tally.lost(said) - 1] == number
+        assert tally.lost(said) == len(passed) - below or (is_late and tally.is_known(said))
         if i in restarts:
             commit(store, sequences)
             sequences = Sequences(store, "s", horizon)

@@ -58,7 +58,8 @@ def merge(a: Bucket, b: Bucket) -> Bucket:
     if b.first != a.first + a.n:
         raise ValueError(f"bucket at ordinal {b.first} does not follow: expected ordinal {a.first + a.n}")
     low, high = _merged(-1, least(a), least(b)), _merged(1, greatest(a), greatest(b))
-    ordered = a.flags & b.flags & ORDERED if b.t_first >= a.t_last else 0
+    is_torn = min(a.gap, b.gap) < 0 < max(a.gap, b.gap)
+    ordered = a.flags & b.flags & ORDERED if b.t_first >= a.t_last and not is_torn else 0
     return Bucket(
         a.first,
         a.n + b.n,

@@ -61,6 +61,11 @@ def gap_of(gaps: list[int]) -> int:
     return sum(gap for gap in gaps if gap > 0) or sum(gaps)
 
 
+def is_torn(gaps: list[int]) -> bool:
+    """Whether some came late beside a loss: which readings told it is not known any more."""
+    return min(gaps) < 0 < max(gaps)
+
+
 def expected(readings: list[Reading], first: int, center: float) -> dict[str, Any]:
     """The record by its definition, recomputed from the readings."""
     values, times = [r[0] for r in readings], [r[1] for r in readings]
@@ -77,7 +82,7 @@ def expected(readings: list[Reading], first: int, center: float) -> dict[str, An
         "x_last": values[-1],
         "gap": gap_of([r[2] for r in readings]),
         "doubt": sum(r[3] for r in readings),
-        "flags": int(times == sorted(times)),
+        "flags": int(times == sorted(times) and not is_torn([r[2] for r in readings])),
     }
     for name, extreme in (("low", min(values)), ("high", max(values))):
         at = [i for i, x in enumerate(values) if x == extreme]

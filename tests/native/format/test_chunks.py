@@ -295,9 +295,9 @@ GOLDEN_2 = {
 
 
 def merged_with_older(chunk: Chunk) -> Chunk:
-    """Pairs of an old bucket and a new one, made one."""
+    """Pairs of an old bucket and a new one, made one, as an older Sluicegate did: it netted what came late."""
     pairs = [
-        merge(older(a), b)._replace(gap=a.gap + b.gap)
+        merge(older(a)._replace(gap=0), b._replace(gap=0))._replace(gap=a.gap + b.gap)
         for a, b in zip(chunk.buckets[::2], chunk.buckets[1::2], strict=True)
     ]
     return replace(chunk, buckets=pairs, readings=[None] * len(pairs))
