@@ -198,9 +198,10 @@ class Found:
 
 
 def _missing(held: Held, ordinals: set[int], slide: int, width: int) -> Iterator[int]:
-    """The times of what is missing as far as the device has windows: from its first reading that came."""
-    begin = min((held.arrived[at].time for at in ordinals), default=0) // slide * slide - width + slide
-    yield from (time for time in _gone(held, ordinals) if time >= begin)
+    """The times of what is missing as far as the device has windows: from its first reading that came to its last."""
+    times = [held.arrived[at].time for at in ordinals] or [0]
+    begin, end = min(times) // slide * slide - width + slide, max(times) // slide * slide + slide
+    yield from (time for time in _gone(held, ordinals) if begin <= time < end)
 
 
 def _gone(held: Held, ordinals: set[int]) -> Iterator[int]:
