@@ -52,18 +52,23 @@ def attacks_of(rng: random.Random, *, whole: bool, back: bool, stamps: bool) -> 
     return [one for one in made if not one.restarts]
 
 
-@pytest.mark.parametrize("seed", range(number(300, 20)))
 @pytest.mark.parametrize("kind", ["whole", "parts", "back", "all"])
-def test_no_window_of_an_attack_says_too_much(seed: int, kind: str) -> None:
-    """Of both devices and of them together. A clock that is set back within a loss, and ahead after it, nobody sees."""
-    rng = random.Random(seed)
-    attacks = attacks_of(rng, whole=kind in ("whole", "back"), back=kind in ("back", "all"), stamps=kind == "all")
-    grid = Grid(rng.choice([7, 30, 200]) * SECOND, rng.choice([1, 2, 5]), 0)
-    documents = [each for one in attacks for line in one.lines.values() for each, _ in line.documents]
-    if documents:
-        came = {(one.device, name): {*range(len(of.times))} for one in attacks for name, of in one.lines.items()}
-        found = judged([*in_batch(documents, grid, 50)], attacks, came, grid)
-        assert found["over"] <= (found["windows"] // 20 if kind in ("back", "all") else 0)
+def test_no_window_of_an_attack_says_too_much(kind: str) -> None:
+    """Of both devices and of them together. A clock that is set back within a loss, and ahead after it, nobody sees:
+    the worlds that have that may say too much in one of 500 windows.
+    """
+    windows = over = 0
+    for seed in range(number(300, 20)):
+        rng = random.Random(seed)
+        attacks = attacks_of(rng, whole=kind in ("whole", "back"), back=kind in ("back", "all"), stamps=kind == "all")
+        grid = Grid(rng.choice([7, 30, 200]) * SECOND, rng.choice([1, 2, 5]), 0)
+        documents = [each for one in attacks for line in one.lines.values() for each, _ in line.documents]
+        if documents:
+            came = {(one.device, name): {*range(len(of.times))} for one in attacks for name, of in one.lines.items()}
+            found = judged([*in_batch(documents, grid, 50)], attacks, came, grid)
+            windows, over = windows + found["windows"], over + found["over"]
+    assert windows > 1_000
+    assert over <= (windows // 500 if kind in ("back", "all") else 0), (over, windows)
 
 
 @pytest.mark.parametrize("seed", range(number(200, 15)))
