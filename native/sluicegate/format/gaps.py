@@ -15,7 +15,7 @@ NEVER = -(1 << 63)
 WIDTH = 6
 
 
-class Clock:
+class BoardClock:
     """Where the times of a document's buckets have come to, bucket after bucket.
 
     `recent`: of the last reading that did not come late, NEVER: there is none yet; `is_back`: whether the clock was
@@ -52,14 +52,14 @@ def gaps(content: Body) -> array[int]:
     """Rows of WIDTH numbers, by ordinal, of all that buckets say is missing (gap > 0), or came late (gap < 0).
 
     First a row of gap 0 where times go back in or before any bucket, or a bucket has what came late: `since`, `first`
-    and `last` are a Clock's `recent`, `is_back` (NEVER: it does not say) and `began_back`, after the last bucket.
+    and `last` are a BoardClock's `recent`, `is_back` (NEVER: it does not say) and `began_back`, after the last bucket.
 
     What is missing before the last reading of a bucket: `first` and `last` are its times, `since` that of the last
     reading before it that did not come late. `until`, where times went back before it: the oldest time so far.
     What came late: it has a time between `first` and `last`; a reading alone where the document says which. `until` is
     0 where the clock is not set back, NEVER where the document does not say.
     """
-    out, clock = array("q"), Clock()
+    out, clock = array("q"), BoardClock()
     turns = any(kind & LATE or not kind & ORDERED for kind in {*content.kinds})
     if not turns and not any(content.gap):
         return out
