@@ -14,6 +14,7 @@ from sluicegate_cloud.fleet.known import as_frames
 from sluicegate_cloud.fleet.packed import HOLES, columns_of, with_holes, with_losses
 from sluicegate_cloud.fleet.wire import Fields, Rows
 from sluicegate_cloud.grid import Grid, Ints
+from sluicegate_cloud.losses import LATEST
 from sluicegate_cloud.schema import BUCKET_FIELDS, RETIRED, USED
 from sluicegate_cloud.table.ledger import used_columns
 from sluicegate_cloud.table.versions import Store
@@ -59,12 +60,14 @@ class Ledger:
         #: Which tell of losses where these were (`losses`), and which told of any.
         self.tells = np.asarray(pc.is_valid(table["gaps"]).combine_chunks())
         told = np.asarray(pc.is_valid(table["loss_from"]).combine_chunks())
-        self.losses = told & (self.used | (self.hole > 0))
+        retired = np.asarray(pc.equal(table["fate"], RETIRED).combine_chunks())
+        # What nobody can place may lie in the windows that stay, too.
+        anywhere = retired & told & (self.loss_high >= LATEST)
+        self.losses = told & (self.used | (self.hole > 0)) | anywhere
         self.first = numbers_of(table, "first")
         self.center = np.asarray(table["center"].combine_chunks().to_numpy(zero_copy_only=False), np.float64)
-        retired = np.asarray(pc.equal(table["fate"], RETIRED).combine_chunks())
-        #: The rows of each stream that have a reading or a hole.
-        self.streams = self._streams(self.used | (self.hole > 0))
+        #: The rows of each stream that have a reading, a hole, or a loss of which nobody knows where it lies.
+        self.streams = self._streams(self.used | (self.hole > 0) | anywhere)
         self._centered = self._streams(self.used | retired) if retired.any() else self.streams
 
     def _streams(self, wanted: Any) -> dict[tuple[str, str], Ints]:
