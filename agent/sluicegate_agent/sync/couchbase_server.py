@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.sync.access import Access, access
 from sluicegate_agent.sync.contract import Document, Outcome, unfit
+from sluicegate_agent.sync.files import OTHER_BYTES
 from sluicegate_agent.sync.splitting import content, halves, missing
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 #: Bytes of a value, the server's limit. The SDK has no exception of its own for more.
 LARGEST = 20 << 20
-OTHER_BYTES = "other bytes are there under this id"
 
 
 class CouchbaseTarget:

@@ -19,7 +19,7 @@ from sluicegate_agent.state.parting import note_overtaken
 from sluicegate_agent.sync.apart import Apart
 from sluicegate_agent.sync.aside import Aside
 from sluicegate_agent.sync.contract import Document, Outcome, Target
-from sluicegate_agent.sync.files import UNUSED
+from sluicegate_agent.sync.files import OTHER_BYTES, UNUSED
 from sluicegate_agent.sync.link import Link
 from sluicegate_agent.sync.sealing import DOCUMENTS_MOST, Sealer
 
@@ -163,7 +163,7 @@ class Sync:
     def _is_ours(self, rejected: dict[str, str]) -> bool:
         """Whether another has used a name that only this state can give: it went back, or a copy of it runs."""
         names = {stream.incarnation for stream in self.state.streams.values()}
-        return any("other bytes" in why and name.split("::")[2] in names for name, why in rejected.items())
+        return any(why == OTHER_BYTES and name.split("::")[2] in names for name, why in rejected.items())
 
     def _overtaken(self, outcome: Outcome, now: float) -> bool:
         """The state has to part, which a start does; nothing more is sent before that."""
@@ -177,7 +177,7 @@ class Sync:
     def _inherited(self, rejected: dict[str, str]) -> list[str]:
         """Documents of what a copied state had when it was copied, whose ids the original has used in another cut."""
         incarnations = {stream.incarnation for stream in self.state.retired if not stream.has_left}
-        return [name for name, why in rejected.items() if "other bytes" in why and name.split("::")[2] in incarnations]
+        return [name for name, why in rejected.items() if why == OTHER_BYTES and name.split("::")[2] in incarnations]
 
     def _regroup(self, names: list[str]) -> None:
         """Their first bucket is at the target, under that id; the others go on under an id of their own."""

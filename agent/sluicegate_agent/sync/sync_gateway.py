@@ -21,6 +21,7 @@ from sluicegate_agent.sync.access import access
 from sluicegate_agent.sync.answers import Verdict
 from sluicegate_agent.sync.connection import SHORT_ANSWER, Answer, Connection, Unanswered, tls
 from sluicegate_agent.sync.contract import Document, Outcome, unfit
+from sluicegate_agent.sync.files import OTHER_BYTES
 from sluicegate_agent.sync.pace import Pace
 from sluicegate_agent.sync.splitting import content, halves, missing
 
@@ -32,7 +33,6 @@ ENOUGH = 5.0
 #: Bytes of an answer for each document that it is about.
 _ROW = 4096
 _COOKIE = re.compile(r"[!-~]{1,4096}", re.ASCII)
-OTHER_BYTES = "other bytes are there under this id"
 
 
 class Refused(Exception):  # noqa: N818  the gateway refused for now; a person may have to look

@@ -23,16 +23,22 @@ from sluicegate_agent.state.home import differences, home
 from sluicegate_agent.sync import Sync
 
 
+def take(pipeline: Pipeline, minutes: range, *, close: bool) -> None:
+    """A reading a minute, each in a commit of its own; the open bucket goes to the outbox where `close`."""
+    for minute in minutes:
+        pipeline.accept(timed(minute, 1, value=minute * 2654435761 % 1000003 / 997))
+        pipeline.commit()
+    if close:
+        pipeline.flush()
+        pipeline.commit()
+
+
 def run(config: Config, minutes: range, *, send: bool = False) -> dict[str, Any]:
     """One agent from start to end: a reading a minute, and all that waits handed on where `send`."""
     with State(config) as state:
         pipeline, sync = Pipeline(config, state), Sync(config, state)
-        for minute in minutes:
-            pipeline.accept(timed(minute, 1, value=minute * 2654435761 % 1000003 / 997))
-            pipeline.commit()
+        take(pipeline, minutes, close=send)
         if send:
-            pipeline.flush()
-            pipeline.commit()
             now = 0.0
             while not sync.is_done():
                 sync.step(now, flush=True)

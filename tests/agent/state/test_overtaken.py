@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,8 @@ from typing import Any
 import pytest
 
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
-from durable_agent import NOON, SECOND, configured, timed
-from test_copied import arrived, counted, kept
+from durable_agent import NOON, SECOND, configured
+from test_copied import arrived, counted, kept, take
 from thorough import number
 
 from sluicegate_agent import agent, faults
@@ -25,18 +26,13 @@ from sluicegate_agent.config import Config
 from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.state import State
 from sluicegate_agent.sync import DirectoryTarget, Sync
+from sluicegate_agent.sync.contract import Document, Outcome, unfit
 
 
 def taken(config: Config, minutes: range, *, send: bool = True) -> dict[str, Any]:
     """An agent from start to end, begun anew where it is told to: a reading a minute, all handed on where `send`."""
     with State(config) as state:
-        pipeline = Pipeline(config, state)
-        for minute in minutes:
-            pipeline.accept(timed(minute, 1, value=minute * 2654435761 % 1000003 / 997))
-            pipeline.commit()
-        if send:
-            pipeline.flush()
-            pipeline.commit()
+        take(Pipeline(config, state), minutes, close=send)
     while send:
         with State(config) as state:
             sync, now = Sync(config, state, DirectoryTarget(config.state.path.parent / "chunks")), 0.0
@@ -113,6 +109,25 @@ def test_its_ordinals_begin_at_0(tmp_path: Path) -> None:
         for bucket in chunk.buckets:
             assert bucket.first <= bucket.low_o_first <= bucket.low_o_last < bucket.first + bucket.n
             assert bucket.first <= bucket.high_o_first <= bucket.high_o_last < bucket.first + bucket.n
+
+
+def test_a_document_that_is_cut_is_no_other_board(tmp_path: Path) -> None:
+    """The target refuses it for what it is: it is kept for a person, and the state goes on under its names."""
+
+    class Strict(DirectoryTarget):
+        def put(self, documents: Sequence[Document]) -> Outcome:
+            return Outcome(
+                (), {each.id: unfit(Document(each.id, each.data[: len(each.data) // 2])) for each in documents}
+            )
+
+    config = board(tmp_path)
+    taken(config, range(30), send=False)
+    with State(config) as state:
+        sync = Sync(config, state, Strict(tmp_path / "chunks"))
+        sync.parts = True
+        sync.step(0.0, flush=True)
+        assert not sync.is_overtaken
+    assert kept(config) != []
 
 
 @pytest.mark.parametrize("backlog", [53, 103])
