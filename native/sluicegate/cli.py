@@ -59,7 +59,7 @@ def _explain(error: Exception, command: str) -> NoReturn:
 def _called(words: list[str]) -> Any:
     if words[:1] == ["run"]:
         # The agent lives long on a small board: where its words are plain it does without click (2 MiB).
-        from sluicegate_agent.starting import asked, start
+        from sluicegate_agent.commands.starting import asked, start
 
         if found := asked(words[1:]):
             return start(*found)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sluicegate_agent.starting import FORMS, LEVELS, start
+from sluicegate_agent.commands.starting import FORMS, LEVELS, start
 
 if TYPE_CHECKING:
     from sluicegate_agent.logs.setting import Form

@@ -9,7 +9,7 @@ import click
 import pytest
 
 from sluicegate_agent.commands.run import run
-from sluicegate_agent.starting import asked
+from sluicegate_agent.commands.starting import asked
 
 WORDS = (
     *("agent.toml", "--drain", "--accept", "--log", "--log=debug", "--log-format", "--idle", "--idle=0.5", "info"),
