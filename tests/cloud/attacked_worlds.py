@@ -129,7 +129,7 @@ class _Agent:
             self._restart()
 
     def _count(self, message: Message, time: int) -> None:
-        said = self._sequences.tally()
+        said = self._sequences.tally(message.number)
         for name in message.streams:
             stream = self.streams.setdefault(name, Stream(1, name, *self._size))
             stream.add(float(message.number % 9), time, said)

@@ -224,7 +224,6 @@ class Epoch:
         """Mark a number that never came, of those between the oldest and the newest; False where it is no such one."""
         is_hole = max(self.base, self.high - self.horizon) < number < self.high and not self.content(number)
         if is_hole:
-            self.missing -= 1
             self.mark(number, content)
         return is_hole
 

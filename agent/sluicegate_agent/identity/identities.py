@@ -148,10 +148,10 @@ class Identities:
         sequences = self.sequences.get(sender)
         return sequences.missing if sequences else 0
 
-    def tally(self, sender: str) -> int:
-        """What the message of a sender that was just checked says of losses (`tally`); 0 where it has no number."""
+    def tally(self, sender: str, number: int | None) -> int:
+        """What a sender's message that is counted says of losses (`tally`), by its number; 0 where it has none."""
         sequences = self.sequences.get(sender)
-        return sequences.tally() if sequences else 0
+        return sequences.tally(number) if sequences else 0
 
     def missing_of_former(self, connection: sqlite3.Connection, topic: str) -> int:
         """The same of a source that the configuration may have no more."""

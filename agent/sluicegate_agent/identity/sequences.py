@@ -16,7 +16,7 @@ from sluicegate_agent.identity import tally
 from sluicegate_agent.identity.allowance import Allowance
 from sluicegate_agent.identity.epoch import UNKNOWN, Epoch
 from sluicegate_agent.identity.epoch_rows import LOADED, NO_EPOCH, delete, epoch_key, load, save
-from sluicegate_agent.identity.sighting import NEAR, Sighting, confirms, is_fresh, is_later, is_wrap, refused, wants
+from sluicegate_agent.identity.sighting import NEAR, Sighting, confirms, is_fresh, is_later, is_wrap, wants
 from sluicegate_agent.identity.verdict import Found, Released, Verdict
 
 log = logging.getLogger("sluicegate.identity")
@@ -44,7 +44,7 @@ class Sequences:
         self.restarts = self.wraps = self.forgotten_early = self.maybe_missing = self._more = self._returned = 0
         self._allowance = allowance or Allowance(3 * in_flight)
         self._gone: list[tuple[bytes, int]] = []
-        self._late: tuple[Epoch, int] | int = 0
+        self._late: dict[int, tuple[Epoch, int] | int] = {}
         self._waiting: list[Sighting] = []
         self.heard_at = clock.monotonic()
         self._replay: tuple[bytes, int] = (b"", -1)
@@ -61,9 +61,9 @@ class Sequences:
         missing = self._carried + sum(epoch.missing for _, epoch in self._epochs())
         return max(0, min(tally.MOST, missing))
 
-    def tally(self) -> int:
-        """What the message just checked says of losses, asked once; of those between it and all others the next."""
-        late, self._late = self._late, 0
+    def tally(self, number: int | None) -> int:
+        """What the message of this number, which is counted, says of losses; of those below all the next does."""
+        late = 0 if number is None else self._late.pop(number, 0)
         if isinstance(late, int):
             return self.missing - late
         epoch, number = late
@@ -87,7 +87,7 @@ class Sequences:
         """
         self.touched = self.unconfirmed = True
         key = NO_EPOCH if epoch is None else epoch_key(epoch)
-        self._stamp, self._late = self._commit if comes_again else 0, 0
+        self._stamp, self._late = self._commit if comes_again else 0, {}
         if self._loaded_until:
             self._count_loaded()
         chain, run = self._chains.get(key), self.run_of(epoch)
@@ -205,7 +205,8 @@ class Sequences:
         if number > epoch.high:
             epoch.offset = number - seen.raw
         before, is_late = epoch.missing, epoch.put(number, seen.content, seen.time)
-        self._late = (epoch, number) if is_late else epoch.missing - before if number < epoch.high else 0
+        if number < epoch.high:
+            self._late[seen.raw] = (epoch, number) if is_late else epoch.missing - before
         epoch.last = max(epoch.last, self._stamp)
 
     # wraps
@@ -228,8 +229,8 @@ class Sequences:
         seen.why, seen.since = why, clock.monotonic()
         released = []
         if len(self._waiting) >= WAITING_MOST:
-            oldest = self._waiting.pop(0)
-            released = [refused(oldest, self._chains.get(oldest.key, [None])[-1])]
+            oldest = self._waiting[0]
+            released = [*self._refuse([oldest], self._chains.get(oldest.key, [None])[-1])]
         self._waiting.append(seen)
         return Found(Verdict.WAITS, 0, tuple(released))
 
@@ -265,7 +266,15 @@ class Sequences:
 
     def _refuse(self, ones: list[Sighting], epoch: Epoch | None = None) -> tuple[Released, ...]:
         self._leave(ones)
-        return tuple(refused(w, epoch) for w in ones)
+        return tuple(self._refused(w, epoch) for w in ones)
+
+    def _refused(self, w: Sighting, epoch: Epoch | None) -> Released:
+        """What it is where nothing confirmed it: late, where its number never came in `epoch`."""
+        number = epoch.extended(w.raw) if epoch is not None else 0
+        if epoch is None or not epoch.fill(number, w.content):
+            return Released(w.held, w.why)
+        self._late[w.raw] = epoch, number
+        return Released(w.held, Verdict.NEW, w.doubt)
 
     def _jumps_of(self, key: bytes) -> list[Sighting]:
         return [w for w in self._waiting if w.key == key and w.why is Verdict.SEQUENCE_JUMP]

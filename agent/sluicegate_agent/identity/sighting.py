@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sluicegate_agent.identity.epoch import FIRST, WIDTHS, Epoch
-from sluicegate_agent.identity.verdict import Released, Verdict
+from sluicegate_agent.identity.verdict import Verdict
 
 #: How near numbers are that confirm one another, and that contradict what waits.
 NEAR = 64
@@ -26,13 +26,6 @@ class Sighting:
     held: int = 0
     since: float = 0.0
     dup: bool = False
-
-
-def refused(w: Sighting, epoch: Epoch | None = None) -> Released:
-    """What a message that waited is where nothing confirmed it: late, where its number never came in `epoch`."""
-    if epoch is not None and epoch.fill(epoch.extended(w.raw), w.content):
-        return Released(w.held, Verdict.NEW, w.doubt)
-    return Released(w.held, w.why)
 
 
 def is_later(time: int | None, other: int | None) -> bool:

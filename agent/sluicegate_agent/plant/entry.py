@@ -206,7 +206,7 @@ class Entry:
             source = self.routes.find(message.topic)
         if source is not None:
             self.identities.know(source, decoded.source)
-        return source, self.identities.tally(decoded.source)
+        return source, self.identities.tally(decoded.source, decoded.sequence)
 
     def shaped(
         self, message: Message, arrival: int, readings: Iterable[Reading], after: int | None, latest: int
