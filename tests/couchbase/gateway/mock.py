@@ -24,7 +24,7 @@ def jar() -> Path | None:
     """The mock: SLUICEGATE_COUCHBASE_MOCK, or where `make dev` puts it."""
     if named := os.environ.get("SLUICEGATE_COUCHBASE_MOCK"):
         return Path(named) if Path(named).is_file() else None
-    return next(iter(sorted((Path(sys.prefix) / "jars").glob("CouchbaseMock-*.jar"))), None)
+    return next(iter(sorted((Path(sys.prefix) / "jars/couchbase").glob("CouchbaseMock-*.jar"))), None)
 
 
 def lacking() -> str:
