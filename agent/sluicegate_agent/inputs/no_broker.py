@@ -20,7 +20,7 @@ class NoLink:
     confirmed = 0
     is_window_full = False
     #: There is nothing to connect to, so nothing is missing.
-    connected = True
+    connected = subscribed = True
     state = "no broker"
     retired: tuple[str, ...] = ()
     former: tuple[str, ...] = ()

@@ -40,6 +40,9 @@ LASTS_AFTER = 86_400_000_000
 #: The packet id of a SUBSCRIBE that is made once more, where all of the first was refused: brokers begin far from it.
 OTHER_ID = 60_000
 
+#: What `state` says where the connection stands and nothing is wrong with it.
+GRANTED = "connected"
+
 Stage = Literal["away", "connecting", "subscribing", "granted"]
 
 
@@ -112,6 +115,11 @@ class Link:
     def connected(self) -> bool:
         """Whether the broker has accepted us and the connection stands."""
         return self._client.socket() is not None and self._client.is_connected()
+
+    @property
+    def subscribed(self) -> bool:
+        """Whether it stands, and the broker has granted every subscription: what is published from now on comes."""
+        return self.connected and self.state == GRANTED
 
     def poll(self, timeout: float, most: int) -> list[Message]:
         """Wait up to `timeout` seconds, do what the connection needs, and return at most `most` messages."""
@@ -351,7 +359,7 @@ class Link:
     def _turn_granted(self) -> None:
         self._turn("granted")
         self._brought = False
-        self.state = "connected"
+        self.state = GRANTED
         self._repeats.tell(logging.INFO, f"{self._place}: connected")
 
     def _unsubscribed(self, client: Any, _: Any, mid: int, reasons: list[ReasonCode], properties: Any) -> None:

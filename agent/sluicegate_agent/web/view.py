@@ -68,7 +68,7 @@ class View:
 
     def ready(self) -> dict[str, Any]:
         """Whether readings come in and are counted; the reasons where they are not."""
-        reasons = [] if self.link.connected else [f"broker: {self.link.state}"]
+        reasons = [] if self.link.subscribed else [f"broker: {self.link.state}"]
         reasons += [f"the store refuses: {self.refusal}"] if self.refusal else []
         return {"ready": not reasons, "reasons": reasons, "clock_us": time.time_ns() // 1000}
 
