@@ -27,6 +27,7 @@ from sluicegate_agent.pipeline import BACKLOG, READINGS_MOST
 from sluicegate_agent.record import recorder, wear
 from sluicegate_agent.record.limits import limits
 from sluicegate_agent.results import EACH_MOST
+from sluicegate_agent.routing.routes import ROUTE_OBJECTS, ready_most
 from sluicegate_agent.state import store
 from sluicegate_agent.sync import sealing
 from sluicegate_agent.web.view import BUCKETS_MOST
@@ -202,6 +203,8 @@ def _libraries(config: Config) -> Iterator[Line]:
 
 def _shared(config: Config) -> Iterator[Line]:
     yield from identities_of(config)
+    if routes := ready_most(config):
+        yield Line("routes of topics", routes * ROUTE_OBJECTS, 0)
     readings, closed = _batch(config)
     yield Line("a batch before its commit", readings * CLOSED_OBJECTS + closed, 0)
     payload = int(config.limits.payload)

@@ -18,6 +18,7 @@ from sluicegate_agent.identity.verdict import content_in, form_of
 from sluicegate_agent.messages import Message, Unreadable
 from sluicegate_agent.payloads.documents import EARLIEST, LATEST, Plain, epoch_of, plain_paths
 from sluicegate_agent.payloads.text import parse
+from sluicegate_agent.routing.routes import ready_most
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from sluicegate_agent.identity.sequences import Sequences
     from sluicegate_agent.pipeline import Pipeline
 
-#: As many as sources are kept ready.
-LANES_MOST = 4096
+#: Topics of sources without keys that are known so, at least.
+LANES_LEAST = 4096
 
 
 class Lane(NamedTuple):
@@ -55,6 +56,7 @@ class Across:
         self._pipeline, self._source_of = pipeline, source_of
         self._lanes: dict[str, Lane] = {}
         self._largest = int(pipeline.config.limits.payload)
+        self._most = max(LANES_LEAST, ready_most(pipeline.config))
 
     def forget(self) -> None:
         """A stream came or left, or whose messages may be taken so has to be asked anew."""
@@ -85,7 +87,7 @@ class Across:
         identities, lanes, largest = self._pipeline.identities, self._lanes, self._largest
         if identities.strangers.is_open or not identities.under_way.is_empty:
             lanes.clear()
-        is_copied, name, parts = identities.under_way.is_copied, first.sequence, first[1:]
+        is_copied, name = identities.under_way.is_copied, first.sequence
         known: dict[str, tuple[Awaited, int]] = {}
         awaited, documents = list[Awaited](), list[dict[str, Any]]()
         try:
@@ -95,7 +97,7 @@ class Across:
                 if lane is None or message.whole or len(payload) > largest or (is_copied and message.dup):
                     break
                 document = parse(payload)
-                if document.__class__ is not dict or lane.plain[1:] != parts:
+                if document.__class__ is not dict or (lane.plain is not first and lane.plain != first):
                     break
                 epoch = None if first.epoch is None else epoch_of(first, document)
                 before = known.get(topic)
@@ -123,9 +125,9 @@ class Across:
         plain = None if source is None or source.format != "json" else plain_paths(source)
         if source is None or plain is None:
             return None
-        if len(self._lanes) >= LANES_MOST:
+        if len(self._lanes) >= self._most:
             self._lanes.clear()
-        lane = self._lanes[message.topic] = Lane(source, plain, form_of(plain.streams))
+        lane = self._lanes[message.topic] = Lane(source, plain, form_of(source.streams.items()))
         return lane
 
     def _count(

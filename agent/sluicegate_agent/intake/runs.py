@@ -83,7 +83,7 @@ class Runs:
         if found is None or found[3] > LARGEST:
             return 0, read
         times, values, taken = found[0], found[1], messages[begin : begin + len(run)]
-        contents = contents_of(plain.streams, times, values)
+        contents = contents_of(source.streams.items(), times, values)
         sequences.take_run(series, contents, times[-1], comes_again=taken[0].qos > 0)
         pipeline.guard.heard(source.topic, times[-1] - arrival)
         pipeline.identities.bare.all_passed(taken)

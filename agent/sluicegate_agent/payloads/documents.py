@@ -22,7 +22,7 @@ from sluicegate_agent.config.sources import SourceConfig
 from sluicegate_agent.messages import Columns, Decoded, NotLetIn, Unreadable
 from sluicegate_agent.naming.names import KEY_MOST, base_of
 from sluicegate_agent.naming.templates import as_text
-from sluicegate_agent.routing.routes import READY, TAG_MOST, Route
+from sluicegate_agent.routing.routes import TAG_MOST, Route
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -87,7 +87,7 @@ def _plain_object(source: SourceConfig, document: Any, arrival_us: int) -> Decod
         if not EARLIEST <= time <= LATEST:
             return None
     readings = []
-    for stream, path in plain.streams:
+    for stream, path in source.streams.items():
         value = get(path)
         if value.__class__ is int and -_EXACT <= value <= _EXACT:
             value = float(value)
@@ -140,10 +140,9 @@ def plain_readings(source: SourceConfig, items: list[Any], arrival_us: int) -> C
 class Plain(NamedTuple):
     """The paths of a source's parts, each one step, and by what its times are multiplied.
 
-    `paths`: of the values, as in `streams` (stream, path). `is_numbered`: whether the other parts are one step, too.
+    `paths`: of the values, as in its `streams`. `is_numbered`: whether the other parts are one step, too.
     """
 
-    streams: tuple[tuple[str, str], ...]
     paths: tuple[str, ...]
     scale: int
     time: str | None
@@ -153,15 +152,23 @@ class Plain(NamedTuple):
 
 
 def plain_paths(source: SourceConfig) -> Plain | None:
-    """What to read of a source's objects where they are plain; None where that takes a closer look each time."""
-    found = _PLAIN.get(id(source))
-    if found is None or found[0] is not source:
-        if len(_PLAIN) >= READY:
+    """What to read of a source's objects where they are plain; None where that takes a closer look each time.
+
+    The same for all topics of a source.
+    """
+    asked = source.configured if isinstance(source, Route) else source
+    if len(asked.streams) != len(source.streams):  # two of its names became one there
+        return _plain_paths(source)
+    found = _PLAIN.get(id(asked))
+    if found is None or found[0] is not asked:
+        if len(_PLAIN) >= _PLAIN_MOST:
             _PLAIN.clear()
-        found = _PLAIN[id(source)] = source, _plain_paths(source)
+        found = _PLAIN[id(asked)] = asked, _plain_paths(source)
     return found[1]
 
 
+#: Sources of configurations whose paths are kept.
+_PLAIN_MOST = 4096
 #: By id, with the source itself, so that none is taken for another that has its place.
 _PLAIN: dict[int, tuple[SourceConfig, Plain | None]] = {}
 
@@ -176,7 +183,7 @@ def _plain_paths(source: SourceConfig) -> Plain | None:
         return None
     is_numbered = all(map(_is_key, (path for path in (source.sequence, source.epoch) if path is not None)))
     paths = (*source.streams.values(),)
-    return Plain((*source.streams.items(),), paths, scale, source.time, source.sequence, source.epoch, is_numbered)
+    return Plain(paths, scale, source.time, source.sequence, source.epoch, is_numbered)
 
 
 def _is_key(path: str) -> bool:

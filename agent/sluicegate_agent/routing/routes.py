@@ -10,7 +10,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import field, structs
 
@@ -23,12 +23,15 @@ from sluicegate_agent.naming.templates import Template, key_template
 if TYPE_CHECKING:
     from sluicegate_agent.config import Config
 
-#: Topics whose routes are kept ready.
-READY = 4096
+#: Routes that are kept ready at least, else as many as there may be keys; bytes of one, with what is known beside it.
+READY_LEAST = 256
+ROUTE_OBJECTS = 2048
 #: Characters of a tag's value, and bytes of a topic, at most.
 TAG_MOST = 256
 TOPIC_MOST = 1024
 _NAME = re.compile(r"\w[\w.\-]{0,63}", re.ASCII)
+#: No tags, the same for all routes.
+_NONE: dict[str, Any] = {}
 #: Between topic and key of a sender: no level that becomes a name has control characters.
 SENDER = "\x1f"
 
@@ -36,12 +39,13 @@ SENDER = "\x1f"
 class Route(SourceConfig, frozen=True, kw_only=True):
     """One topic of a source: its streams by full name, or by name alone where the payload has the key.
 
-    `origin`: the source's topic as it is configured. `unfilled`: the key, where places of it are in the payload.
+    `origin`: the source's topic as it is configured; `configured`: that source. `unfilled`: the key, where places of it are in the payload.
     `told`: the tags that are known; `asked`: those that the payload has.
     `is_member`: its streams come as they are heard of.
     """
 
     origin: str
+    configured: SourceConfig
     speaker: str = ""
     unfilled: Template | None = None
     told: dict[str, str] = field(default_factory=dict)
@@ -72,12 +76,16 @@ class Routes:
         self._horizons = {source.subscribed: config.horizon_of(source) for source in config.plants}
         self._plants = [(source.filter, source) for source in config.plants]
         self._ready: OrderedDict[str, SourceConfig] = OrderedDict()
+        self._most = ready_most(config)
 
     def find(self, topic: str) -> SourceConfig | None:
         """The source of a topic, as it is there; None where no source reads it. Raises NotLetIn."""
-        found = self._fixed.get(topic) or self._ready.get(topic)
+        found = self._fixed.get(topic)
         if found is None and self._plants:
-            found = self._found(topic)
+            found = self._ready.get(topic)
+            if found is None:
+                return self._found(topic)
+            self._ready.move_to_end(topic)
         return found
 
     def _found(self, topic: str) -> SourceConfig | None:
@@ -86,7 +94,7 @@ class Routes:
             if values is not None:
                 route = self._route(source, topic, values)
                 self._ready[topic] = route
-                if len(self._ready) > READY:
+                if len(self._ready) > self._most:
                     self._ready.popitem(last=False)
                 return route
         return None
@@ -115,6 +123,11 @@ class Routes:
         if device == self._device:
             raise NotLetIn(f"device {device!r} is this agent's own: it has streams of its own")
         return device
+
+
+def ready_most(config: Config) -> int:
+    """So many topics' routes are kept ready, those heard of lately: as many as senders are; none without a plant."""
+    return max(READY_LEAST, sum(source.keys.most for source in config.plants)) if config.plants else 0
 
 
 def _stream(name: str, levels: dict[str, str]) -> str:
@@ -180,4 +193,5 @@ def _route(
     told = {name: each.fill(levels)[:TAG_MOST] for name, each in templates.items() if not each.paths}
     asked = {name: Template(each.fill(levels)) for name, each in templates.items() if each.paths}
     kept |= {"subscribed": topic, "streams": streams}
-    return Route(**kept, origin=source.subscribed, speaker=speaker, unfilled=unfilled, told=told, asked=asked)
+    origin = {"origin": source.subscribed, "configured": source}
+    return Route(**kept, **origin, speaker=speaker, unfilled=unfilled, told=told or _NONE, asked=asked or _NONE)
