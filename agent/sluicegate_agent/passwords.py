@@ -37,6 +37,7 @@ def exposed_files(config: Config) -> list[str]:
         "sync.credentials_file": config.sync.credentials_file,
         "alerts.token_file": config.alerts.token_file,
         "metrics.token_file": config.metrics.token_file,
+        "http.token_file": config.http.token_file,
     }
     return [
         f"{key}: others than its owner may read {path}; chmod 600 {path}"

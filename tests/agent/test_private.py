@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
 from durable_agent import configured, sequenced
+from msgspec import Struct, structs
 from test_commands import CONFIGURATION, sluicegate
 
 from sluicegate_agent import health
+from sluicegate_agent.passwords import exposed_files
 from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.private import make_private
 from sluicegate_agent.state import State
@@ -111,3 +115,32 @@ def test_no_script_puts_a_password_on_a_command_line() -> None:
     ]
     assert len(files) > 20
     assert found == []
+
+
+def test_each_file_with_a_secret_that_others_may_read_is_named(tmp_path: Path) -> None:
+    """Whatever key of the configuration names one, in whatever table."""
+    secrets = {"token_file", "password_file", "credentials_file", "key_file"}
+    keys = [
+        (*at, name)
+        for at, table in _tables(configured(tmp_path))
+        for name in table.__struct_fields__
+        if name in secrets
+    ]
+    assert len(keys) >= 6
+    (open_one := tmp_path / "secret").write_text("x")
+    for *at, name in keys:
+        config = _with(configured(tmp_path), (*at, name), open_one)
+        (said,) = exposed_files(config)
+        assert said.startswith(".".join((*at, name)))
+
+
+def _tables(table: Any, *at: str) -> Iterator[tuple[tuple[str, ...], Any]]:
+    yield at, table
+    for name in table.__struct_fields__:
+        if isinstance(inner := getattr(table, name), Struct):
+            yield from _tables(inner, *at, name)
+
+
+def _with(table: Any, at: tuple[str, ...], value: Any) -> Any:
+    inner = value if len(at) == 1 else _with(getattr(table, at[0]), at[1:], value)
+    return structs.replace(table, **{at[0]: inner})
