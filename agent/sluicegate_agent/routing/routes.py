@@ -39,7 +39,8 @@ SENDER = "\x1f"
 class Route(SourceConfig, frozen=True, kw_only=True):
     """One topic of a source: its streams by full name, or by name alone where the payload has the key.
 
-    `origin`: the source's topic as it is configured; `configured`: that source. `unfilled`: the key, where places of it are in the payload.
+    `origin`: the source's topic as it is configured; `configured`: that source. `unfilled`: the key, where places of it
+    are in the payload.
     `told`: the tags that are known; `asked`: those that the payload has.
     `is_member`: its streams come as they are heard of.
     """
@@ -193,5 +194,5 @@ def _route(
     told = {name: each.fill(levels)[:TAG_MOST] for name, each in templates.items() if not each.paths}
     asked = {name: Template(each.fill(levels)) for name, each in templates.items() if each.paths}
     kept |= {"subscribed": topic, "streams": streams}
-    origin = {"origin": source.subscribed, "configured": source}
-    return Route(**kept, **origin, speaker=speaker, unfilled=unfilled, told=told or _NONE, asked=asked or _NONE)
+    kept |= {"origin": source.subscribed, "configured": source, "told": told or _NONE, "asked": asked or _NONE}
+    return Route(**kept, speaker=speaker, unfilled=unfilled)

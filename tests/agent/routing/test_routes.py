@@ -11,7 +11,6 @@ import pytest
 from sluicegate_agent.config.load import build
 from sluicegate_agent.payloads.documents import plain_paths
 from sluicegate_agent.plan import plan
-
 from sluicegate_agent.routing.routes import READY_LEAST, ROUTE_OBJECTS, Routes
 
 
@@ -21,6 +20,7 @@ def routes_of(keys: int, **more: Any) -> Routes:
 
 
 def config_of(keys: int, **more: Any) -> Any:
+    """The configuration of that plant."""
     source = {"topic": "plant/{sensor}", "time": "t", "time_format": "s", "streams": {"temp": "v"}} | more
     raw = {
         "device": {"id": "d"}, "state": {"path": "s", "memory": "1GiB"}, "source": [source | {"keys": {"most": keys}}]
@@ -64,11 +64,13 @@ def test_what_is_read_of_its_messages_is_the_same_for_all_topics_of_a_source() -
     """Paths and formats are the source's; only where two names became one has a topic paths of its own."""
     kept = routes_of(10)
     one, other = kept.find("plant/1"), kept.find("plant/2")
-    assert one and other
+    assert one
+    assert other
     assert plain_paths(one) is plain_paths(other) is not None
     kept = routes_of(10, topic="plant/{a}/{b}", key="{a}", streams={"{a}": "v", "{b}": "w"})
     one, other = kept.find("plant/x/y"), kept.find("plant/x/x")
-    assert one and other
+    assert one
+    assert other
     assert [(plain := plain_paths(each)) and plain.paths for each in (one, other)] == [("v", "w"), ("w",)]
 
 
