@@ -49,13 +49,18 @@ function figure(name, text, share, isBad) {
   return group;
 }
 
+// A broker that refused a subscription is connected, too; an agent without one lacks nothing.
+function isLinked(seen) {
+  return seen.broker.broker === "none" || seen.broker.state === "connected";
+}
+
 function figures(seen) {
   const box = seen.outbox;
   const found = [
     figure("memory of the plan", `${size(seen.rss_bytes)} of ${size(seen.planned_bytes)}`,
       seen.planned_bytes ? seen.rss_bytes / seen.planned_bytes : undefined),
     figure("outbox", `${number(box.buckets)} buckets, ${size(box.bytes)}`, box.bytes / box.bytes_most),
-    figure("broker", `${seen.broker.broker}: ${seen.broker.state}`, undefined, !seen.broker.state.startsWith("connected")),
+    figure("broker", `${seen.broker.broker}: ${seen.broker.state}`, undefined, !isLinked(seen)),
     figure("target", seen.target.state === "unused" ? "none" : `${seen.target.target}: ${seen.target.state}`,
       undefined, seen.target.state === "down"),
     figure("readings", number(seen.counters.accepted || 0)),
@@ -151,7 +156,7 @@ events.onmessage = (event) => {
   const seen = JSON.parse(event.data);
   document.title = `${seen.device} – Sluicegate`;
   byId("device").textContent = seen.device;
-  const isWell = seen.broker.state.startsWith("connected") && !seen.store.refuses;
+  const isWell = isLinked(seen) && !seen.store.refuses;
   state(isWell ? "running" : "running, with trouble", !isWell);
   for (const show of [figures, answers, streams, errors]) show(seen);
 };
