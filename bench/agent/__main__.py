@@ -1,6 +1,6 @@
 """What the agent costs: processor a message by the pipeline alone, and with a real Mosquitto beside paho's own client.
 
-    python -m bench.agent messages|plant|broker|drain|results|all [--messages 20000] [--rounds 3]
+    python -m bench.agent messages|plant|standing|broker|drain|results|all [--messages 20000] [--rounds 3]
         [--only TEXT] [--out FILE]
 
 The machines are shared: each figure is the least of some rounds, and ratios say more than times.
@@ -15,7 +15,7 @@ import platform
 from pathlib import Path
 from typing import Any
 
-from bench.agent import broker, drain, messages, plant, results
+from bench.agent import broker, drain, messages, plant, results, standing
 
 from sluicegate_agent.status import table
 
@@ -26,7 +26,7 @@ HELD = 10
 def main() -> None:
     """Measure, print a table and write JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("messages", "plant", "broker", "drain", "results", "all"))
+    parser.add_argument("what", choices=("messages", "plant", "standing", "broker", "drain", "results", "all"))
     parser.add_argument("--messages", type=int, default=20_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default="", help="worlds whose name has this text")
@@ -41,6 +41,11 @@ def main() -> None:
     if asked.what in ("plant", "all"):
         found["plant"] = plant.measured(asked.messages, asked.rounds)
         _print("Sensors that send one reading each, in turn: the pipeline alone, a message", found["plant"])
+    if asked.what in ("standing", "all"):
+        found["standing"] = standing.measured(asked.only)
+        _print(
+            "A start, and MiB resident: with every stream silent, once each has spoken, as planned", found["standing"]
+        )
     if asked.what in ("broker", "all"):
         found["broker"] = broker.measured(asked.messages, asked.rounds, asked.only)
         _print("With Mosquitto, QoS 1", found["broker"])
