@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from memory_stores import empty
 
 from sluicegate.format.bucket import Bucket
-from sluicegate_agent.backlog.rows import ROW_COST
+from sluicegate_agent.backlog.rows import ROW_COST, unpacked
+from sluicegate_agent.identity import tally
 from sluicegate_agent.outbox import REJECTED_KEPT, Outbox, Sealed
 from sluicegate_agent.streams import Closed, Stream, unpack_readings
 
@@ -28,13 +29,19 @@ def store() -> Iterator[sqlite3.Connection]:
     connection.close()
 
 
-def closed(count: int, size: int = 4, seed: int = 1) -> list[Closed]:
-    """Buckets of `size` readings (or of 1 to −size at random) whose values are eighths, so that sums are exact."""
-    rng = random.Random(seed)
+def closed(count: int, size: int = 4, seed: int = 1, late: int = 0) -> list[Closed]:
+    """Buckets of `size` readings (or of 1 to −size at random) whose values are eighths, so that sums are exact.
+
+    Where `late` is 2 or more, of so many buckets one came late, and takes back what the one before told of.
+    """
+    rng, lost = random.Random(seed), 0
     stream = Stream(1, "s", 1 << 30, 1 << 60)
-    for _ in range(count):
+    for at in range(count):
+        is_late = late and at % late == late - 1
+        lost += bool(late) and at % late == late - 2
         for _ in range(size if size > 0 else rng.randint(1, -size)):
-            stream.add(rng.randrange(-800, 800) / 8, stream.accepted * 10, 0)
+            said = tally.late(lost, lost, at) if is_late else lost
+            stream.add(rng.randrange(-800, 800) / 8, (stream.accepted - 50 * is_late) * 10, said)
         stream.close()
     return stream.closed
 
@@ -42,7 +49,7 @@ def closed(count: int, size: int = 4, seed: int = 1) -> list[Closed]:
 def rows(store: sqlite3.Connection, stream: int = 1) -> list[tuple[Bucket, bytes | None]]:
     """A stream's rows, oldest first."""
     found = store.execute("SELECT bucket, readings FROM outbox WHERE stream = ? ORDER BY first", (stream,))
-    return [(Bucket.unpack(bucket), readings) for bucket, readings in found]
+    return [(unpacked(bucket), readings) for bucket, readings in found]
 
 
 def held(store: sqlite3.Connection) -> int:
@@ -67,7 +74,7 @@ def check_whole(store: sqlite3.Connection, expected: list[Closed]) -> None:
     for bucket, readings in rows(store):
         if readings is not None:
             times, values = unpack_readings(readings)
-            assert (len(times), times[0], values[-1]) == (bucket.n, bucket.t_first, bucket.x_last)
+            assert (len(times), min(times), values[-1]) == (bucket.n, bucket.t_first, bucket.x_last)
 
 
 @given(
@@ -75,14 +82,15 @@ def check_whole(store: sqlite3.Connection, expected: list[Closed]) -> None:
     rows_most=st.integers(1, 40),
     bytes_most=st.integers(3000, 20_000),
     size=st.sampled_from([1, 4, -9, -80]),
+    late=st.sampled_from([0, 2, 5]),
 )
 def test_the_budget_is_kept_after_each_commit_and_nothing_is_lost(
-    batches: list[int], rows_most: int, bytes_most: int, size: int
+    batches: list[int], rows_most: int, bytes_most: int, size: int, late: int
 ) -> None:
     """Whatever comes, rows and bytes stay within, also measured in the tables; the index is what a fresh load reads."""
     store = empty()
     outbox = Outbox(store, rows_most, bytes_most)
-    everything = closed(sum(batches), size)
+    everything = closed(sum(batches), size, late=late)
     at = 0
     for batch in batches:
         outbox.insert(store, 1, everything[at : at + batch])

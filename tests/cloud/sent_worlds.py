@@ -9,13 +9,16 @@ import math
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
-from sluicegate.format.bucket import Bucket, merge
+from sluicegate.format.bucket import Bucket
 from sluicegate.format.chunk import Chunk, encode
+from sluicegate_agent import carried
+from sluicegate_agent.backlog.rows import one_of
 from sluicegate_agent.identity import tally
 from sluicegate_agent.identity.epoch import Epoch
-from sluicegate_agent.streams import Stream, unpack_readings
+from sluicegate_agent.streams import SINGLES_MOST, Closed, Stream, unpack_readings
 
 SECOND = 1_000_000
 
@@ -50,21 +53,24 @@ class World:
     streams: dict[str, Held]
 
 
-def random_world(rng: random.Random, device: str = "d", *, stamped: bool = False) -> World:
+def random_world(
+    rng: random.Random, device: str = "d", *, stamped: bool = False, lossless: bool = False, merged: int = 0
+) -> World:
     """Losses and outages; what was kept back comes after later readings, at once or among them.
 
     Each message has a reading of every stream: else a message that comes late takes something back at another time.
 
-    `stamped`: a reading that comes late has the time at which it came.
+    `stamped`: a reading that comes late has the time at which it came. `lossless`: all come. `merged`: of so many
+    buckets the agent makes one, about.
     """
     streams = rng.choice([("s",), ("s",), ("s", "t")])
     sent = [*_sent(rng, streams)]
-    order = [*_on_the_way(rng, sent, stamped=stamped)]
+    order = [*_on_the_way(rng, sent, stamped=stamped, lossless=lossless)]
     world = World(device, sent, {})
     for stream in streams:
         held = _arrived(Held({one.number: one.time for one in sent if stream in one.streams}), order, stream)
         if held.arrived:
-            held.documents = [*_documents(rng, world.device, stream, held, order)]
+            held.documents = [*_documents(rng, world.device, stream, order, merged)]
             world.streams[stream] = held
     return world
 
@@ -78,17 +84,21 @@ def _sent(rng: random.Random, streams: Sequence[str]) -> Iterator[Sent]:
         yield Sent(number, now, tuple(streams))
 
 
-def _on_the_way(rng: random.Random, sent: Sequence[Sent], *, stamped: bool) -> Iterator[Sent]:
+def _on_the_way(rng: random.Random, sent: Sequence[Sent], *, stamped: bool, lossless: bool) -> Iterator[Sent]:
     """In the order in which they arrive, those that do."""
     lost, late, outage = rng.choice([0.0, 0.02, 0.2]), rng.choice([0.0, 0.03, 0.3]), rng.choice([0.0, 0.0, 0.03])
+    lost *= not lossless
     kept: list[tuple[int, Sent]] = []
     until, keeps = 0, False
     for at, one in enumerate(sent):
         if at >= until and rng.random() < outage:
-            until, keeps = at + rng.randrange(1, 30), rng.random() < 0.7
+            until, keeps = at + rng.randrange(1, 30), lossless or rng.random() < 0.7
         due = [old for when, old in kept if when <= at]
         kept = [each for each in kept if each[0] > at]
         yield from (Sent(old.number, one.time, old.streams) if stamped else old for old in due)
+        if lossless and not at:  # nobody counts what is before the first that comes
+            yield one
+            continue
         if rng.random() < lost or (at < until and not keeps):
             continue
         if at < until:
@@ -97,6 +107,7 @@ def _on_the_way(rng: random.Random, sent: Sequence[Sent], *, stamped: bool) -> I
             kept.append((at + rng.randrange(1, 30), one))
         else:
             yield one
+    yield from (old for _, old in kept if lossless)
 
 
 def _arrived(held: Held, order: Sequence[Sent], stream: str) -> Held:
@@ -112,24 +123,34 @@ def _arrived(held: Held, order: Sequence[Sent], stream: str) -> Held:
 
 
 def _documents(
-    rng: random.Random, device: str, stream: str, held: Held, order: Sequence[Sent]
+    rng: random.Random, device: str, stream: str, order: Sequence[Sent], merged: int
 ) -> Iterator[tuple[bytes, range]]:
     """What the agent seals; now and then it merged neighbours before, as it does where its disk is full."""
     made = [*_buckets(rng, order, stream)]
-    for _ in range(rng.choice([0, 0, len(made) // 3, len(made)])):
-        at = rng.randrange(len(made))
-        if at + 1 < len(made):
-            made[at : at + 2] = [(merge(made[at][0], made[at + 1][0]), None)]
-    center, at = made[0][0].x_first, 0
+    for _ in range(len(made) - len(made) // merged if merged else rng.choice([0, 0, len(made) // 3, len(made)])):
+        _squeeze(made, rng.randrange(len(made)))
+    records = [Bucket.unpack(carried.parted(each.bucket)[0]) for each in made]
+    parts = [carried.parted(each.bucket)[1] for each in made]
+    center, at = records[0].x_first, 0
     while at < len(made):
-        run = made[at : at + rng.randrange(1, 7)]
-        at += len(run)
-        first, last = run[0][0], run[-1][0]
-        chunk = Chunk(device, stream, f"{1:016x}", center, [of for of, _ in run], [each for _, each in run])
-        yield encode(chunk), range(first.first, last.first + last.n)
+        here = slice(at, at + rng.randrange(1, 7))
+        run, at = records[here], min(len(made), here.stop)
+        readings = [unpack_readings(each.readings) if each.readings else None for each in made[here]]
+        extras = {name: [each.get(name) for each in parts[here]] for name in {*chain.from_iterable(parts[here])}}
+        chunk = Chunk(device, stream, f"{1:016x}", center, run, readings, extras=extras)
+        yield encode(chunk), range(run[0].first, run[-1].first + run[-1].n)
 
 
-def _buckets(rng: random.Random, order: Sequence[Sent], stream: str) -> Iterator[tuple[Bucket, Any]]:
+def _squeeze(made: list[Closed], at: int) -> None:
+    """A row loses its single readings, or is merged with the next."""
+    few = [len(each.readings or b"") // 16 for each in made[at : at + 2]]
+    if at + 1 < len(made):
+        made[at : at + 2] = [one_of(made[at : at + 2], (), keeps=all(few) and sum(few) <= SINGLES_MOST)]
+    else:
+        made[at] = one_of([made[at]], (), keeps=False)
+
+
+def _buckets(rng: random.Random, order: Sequence[Sent], stream: str) -> list[Closed]:
     """By the agent's stream, told what each message says of the numbers that were passed over."""
     agent = Stream(1, stream, rng.choice([1, 4, 30, 100]), rng.choice([15, 3_600]) * SECOND)
     epoch = Epoch(1, 4096, order[0].number) if order else None
@@ -141,8 +162,7 @@ def _buckets(rng: random.Random, order: Sequence[Sent], stream: str) -> Iterator
         if stream in one.streams:
             agent.add(float(one.number % 7), one.time, said)
     agent.close()
-    for closed in agent.closed:
-        yield Bucket.unpack(closed.bucket), unpack_readings(closed.readings) if closed.readings else None
+    return agent.closed
 
 
 @dataclass

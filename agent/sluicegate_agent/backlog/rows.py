@@ -8,7 +8,9 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 
 from sluicegate.format.bucket import PACKED, Bucket, merge_packed
+from sluicegate.format.gaps import LATE_NAME, NEVER
 from sluicegate_agent import carried
+from sluicegate_agent.backlog.late import came_late
 from sluicegate_agent.streams import Closed, unpack_readings
 
 #: Bytes a row is counted with: its record as base64 in a document at worst, its key and the page's share.
@@ -55,17 +57,16 @@ def sound(
 
 
 def parts_of(row: bytes, singles: bytes | None, names: tuple[str, ...]) -> carried.Parts:
-    """What a row carries, or, of these names, what it is to carry when its single readings go.
+    """What a row carries, and, of these names, what it is to carry when its single readings go.
 
     Raises sqlite3.DatabaseError for a row that is none.
     """
-    if singles and not names:
-        return {}
     try:
-        if singles:
+        parts = carried.parted(row)[1]
+        if singles and names:
             times, values = unpack_readings(singles)
-            return carried.fold(names, values, times)
-        return carried.parted(row)[1]
+            parts |= carried.fold(names, values, times)
+        return parts
     except ValueError as error:
         raise sqlite3.DatabaseError(f"a row of the table outbox is malformed: {error}") from error
 
@@ -78,27 +79,38 @@ def unpacked(row: bytes) -> Bucket:
         raise sqlite3.DatabaseError(f"a row of the table outbox is malformed: {error}") from error
 
 
-def one_of(items: Sequence[Closed], names: tuple[str, ...], *, keeps: bool) -> Closed:
+def one_of(items: Sequence[Closed], names: tuple[str, ...], *, keeps: bool, alone: bool = False) -> Closed:
     """Neighbours as one bucket, with their single readings or with what it carries in their place.
 
-    Raises sqlite3.DatabaseError for rows that are none.
+    `alone`: it is the only row of its stream, for which there is room and for nothing beside it. Raises
+    sqlite3.DatabaseError for rows that are none.
     """
-    first, n, bucket = items[0][:3]
-    if len(items) == 1 and not (keeps or names):
-        return Closed(first, n, bucket, None)
-    n = sum(item.n for item in items)
+    first, n = items[0].first, sum(item.n for item in items)
+    late, takes_back = came_late(items)
+    if late is not None and (alone or (len(items) == 1 and late.begin == NEVER and len(late.rows) < 2)):
+        late, takes_back = None, len(items) == 1  # a bucket that was not merged says it, more or less
     try:
         bucket = merge_packed([item.bucket[:PACKED] for item in items])
     except ValueError as error:
         raise sqlite3.DatabaseError(f"a row of the table outbox is malformed: {error}") from error
-    if keeps:
-        return Closed(first, n, bucket, _joined([item.readings or b"" for item in items]))
+    if not takes_back and (merged := Bucket.unpack(bucket)).gap < 0:
+        bucket = merged._replace(gap=0).pack()
+    parts = carried.Parts() if keeps else _parts(items, names)
+    if late is not None:
+        parts[LATE_NAME] = late.pack()
+    readings = _joined([item.readings or b"" for item in items]) if keeps else None
+    return Closed(first, n, carried.joined(bucket, parts), readings)
+
+
+def _parts(items: Sequence[Closed], names: tuple[str, ...]) -> carried.Parts:
+    """What neighbours carry together, but for what came late."""
     if not names and all(len(item.bucket) <= PACKED for item in items):
-        return Closed(first, n, bucket, None)
+        return {}
     parts = parts_of(items[0].bucket, items[0].readings, names)
     for item in items[1:]:
         parts = carried.merged(parts, parts_of(item.bucket, item.readings, names))
-    return Closed(first, n, carried.joined(bucket, parts), None)
+    parts.pop(LATE_NAME, None)
+    return parts
 
 
 def _joined(readings: list[bytes]) -> bytes:

@@ -141,8 +141,8 @@ class Squeeze:
             while end < len(items) and items[end].first < following:
                 end += 1
             if item.first in changed:
-                item = one_of(items[begin:end], names, keeps=lane.singles[place] > 0)
-                if names or lane.sections:
+                item = one_of(items[begin:end], names, keeps=lane.singles[place] > 0, alone=len(lane) == 1)
+                if names or lane.sections or len(item.bucket) > PACKED:
                     item = self._carrying(lane, place, item, items[begin:end])
             found.append(item)
             begin = end

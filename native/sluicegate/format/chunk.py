@@ -265,14 +265,15 @@ def columns(data: bytes) -> dict[str, Any]:
     names of those that it does not know; `totals`: first and last time, sums of gap and doubt; `gaps`: `gaps.gaps`.
     Raises ChunkError.
     """
-    from sluicegate.format.gaps import gaps
+    from sluicegate.format.gaps import LATE_NAME, gaps
 
     header, content = _opened(data)
     rows = body.rows(content, header["center"])
     extras, skipped = _extras_by_ordinal(content, header)
+    late = gaps(content, extras.pop(LATE_NAME, {}))
     totals = {name: header[name] for name in ("t_first", "t_last", "gap")} | {"doubt": content.in_doubt()}
     told = {key: value for key, value in header.items() if key != "data"}
-    return {**told, **rows, "extras": extras, "skipped": skipped, "totals": totals, "gaps": gaps(content)}
+    return {**told, **rows, "extras": extras, "skipped": skipped, "totals": totals, "gaps": late}
 
 
 def _extras_by_ordinal(content: Body, header: Header) -> tuple[dict[str, dict[int, bytes]], tuple[str, ...]]:

@@ -2,8 +2,8 @@
 
 An extra is a component of a partial (`sluicegate.monoids.layout`) as slots of 8 bytes, little-endian, without the zeros
 at their end. Its name says all that is needed to read it: "line", "area", "quantiles(64)", "count_min(256,4)". A name
-that is not known is nothing wrong: a newer Sluicegate wrote it, and its bytes are passed over. All but "pair" follow
-from single readings; that one says what their second values were.
+that is not known is nothing wrong: a newer Sluicegate wrote it, and its bytes are passed over. All but "pair" and
+"late" (`gaps`) follow from single readings; these say what their second values were, and which of them came late.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any
 from sluicegate.constants import LARGEST, MOST_NAME
 from sluicegate.errors import ConfigurationError
 from sluicegate.format import pairs
+from sluicegate.format.gaps import LATE_MOST, LATE_NAME, CameLate
 from sluicegate.monoids import Monoid, bloom_filter, count_min, distinct_count, hll, quantiles, top_k
 from sluicegate.monoids.kll import MOST_BUCKETED_K, MOST_LEVELS, most_values
 from sluicegate.monoids.layout import Component, Op
@@ -104,9 +105,35 @@ class PairExtra(Extra):
         return pairs.combine(a, b)
 
 
+class LateExtra(Extra):
+    """Which readings of a merged bucket came late (`CameLate`): who merges buckets says it."""
+
+    name, op, options, width, of_readings = LATE_NAME, Op.OBJECT, (), 2 + 3 * LATE_MOST, False
+
+    def __init__(self) -> None:
+        """It has no component."""
+
+    def fold(self, values: array[float], times: array[int]) -> bytes:
+        """Raises ExtraError: single readings do not say it."""
+        raise ExtraError("late: readings do not say which of them came late")
+
+    def combine(self, a: bytes, b: bytes) -> bytes:
+        """Of two neighbouring buckets, a's readings first."""
+        return CameLate.unpack(a).then(CameLate.unpack(b)).pack()
+
+    def check(self, packed: bytes, n: int, t_first: int, t_last: int) -> None:
+        """Raises ExtraError where it contradicts itself."""
+        try:
+            CameLate.unpack(packed)
+        except ValueError as error:
+            raise ExtraError(f"{error}") from error
+
+
 @lru_cache(maxsize=256)
 def extra(name: str) -> Extra | None:
     """The extra of this name; None for one that this Sluicegate does not know."""
+    if name == LATE_NAME:
+        return LateExtra()
     found = _NAME.fullmatch(name) if len(name) <= MOST_NAME else None
     if found is None:
         return None

@@ -1,10 +1,15 @@
-"""Between which readings the ones were taken that a chunk says are missing, and when those that came late after all."""
+"""Between which readings the ones were taken that a chunk says are missing, and when those that came late after all.
+
+A bucket that was merged does not say which of its readings came late: the extra "late" beside it does.
+"""
 
 from __future__ import annotations
 
+import struct
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
+from typing import NamedTuple
 
 from sluicegate.constants import LATE, ORDERED
 from sluicegate.format.payload import AS_READINGS, Body
@@ -13,6 +18,52 @@ from sluicegate.format.payload import AS_READINGS, Body
 NEVER = -(1 << 63)
 #: Numbers of a row of `gaps`: ordinal, gap, since, first, last, until.
 WIDTH = 6
+LATE_NAME = "late"
+#: Rows of CameLate at most: of more, those nearest in time are one.
+LATE_MOST = 16
+
+
+class CameLate(NamedTuple):
+    """What a bucket says of its readings that came late, times in µs.
+
+    `begin`, `recent`: of the first and the last of its readings that did not, NEVER: there is none. `rows`: how many
+    came late and take back what was told as lost, between which two times, both included.
+    """
+
+    begin: int
+    recent: int
+    rows: tuple[tuple[int, int, int], ...] = ()
+
+    def pack(self) -> bytes:
+        """As a part of the extra "late"."""
+        return struct.pack(
+            f"<{2 + 3 * len(self.rows)}q", self.begin, self.recent, *[x for row in self.rows for x in row]
+        )
+
+    @classmethod
+    def unpack(cls, part: bytes) -> CameLate:
+        """What `pack` packed. Raises ValueError."""
+        if len(part) % 24 != 16 or len(part) > 16 + 24 * LATE_MOST:
+            raise ValueError(f"late: {len(part)} bytes are no times of what came late")
+        begin, recent, *rest = struct.unpack(f"<{len(part) // 8}q", part)
+        rows = tuple(zip(rest[::3], rest[1::3], rest[2::3], strict=True))
+        if any(not (0 < count < 1 << 48 and first <= last) for count, first, last in rows):
+            raise ValueError("late: it contradicts itself")
+        return cls(begin, recent, rows)
+
+    def then(self, later: CameLate) -> CameLate:
+        """Of both, the second one's readings being later: no row lies on both sides of `begin` while another can."""
+        begin = later.begin if self.begin == NEVER else self.begin
+        rows = sorted(self.rows + later.rows, key=lambda row: row[1:])
+        while len(rows) > LATE_MOST:
+            at = min(range(len(rows) - 1), key=lambda i: _apart(rows[i], rows[i + 1], begin))
+            (count, first, last), (more, _, until) = rows[at : at + 2]
+            rows[at : at + 2] = [(count + more, first, max(last, until))]
+        return CameLate(begin, self.recent if later.recent == NEVER else later.recent, tuple(rows))
+
+
+def _apart(a: tuple[int, int, int], b: tuple[int, int, int], begin: int) -> tuple[bool, int]:
+    return a[1] < begin <= b[2], max(a[2], b[2]) - a[1]
 
 
 class BoardClock:
@@ -31,7 +82,7 @@ class BoardClock:
         self.is_back: bool | None = None
         self.began_back = False
 
-    def take(self, kind: int, gap: int, n: int, first: int, last: int) -> None:
+    def take(self, kind: int, gap: int, n: int, first: int, last: int, late: CameLate | None = None) -> None:
         """The next bucket. Of one that is not LATE and takes something back nobody knows which readings came late.
 
         One that is LATE and takes nothing back is not late: so the clock was set back. One older than all others may
@@ -40,16 +91,21 @@ class BoardClock:
         before = self.recent
         if not kind & LATE:
             self.is_back = False
-        elif gap >= 0 and kind & ORDERED and (self._oldest is None or first >= self._oldest):
+        elif late is None and gap >= 0 and (self._oldest is None or first >= self._oldest or not kind & ORDERED):
             self.is_back = True
         self._oldest = first if self._oldest is None else min(first, self._oldest)
-        if gap >= 0 or (kind & LATE and n > -gap and not self.is_back):
+        if late is not None:
+            self.recent = self.recent if late.recent == NEVER else late.recent
+        elif gap >= 0 or (kind & LATE and n > -gap and not self.is_back):
             self.recent = last
+        if self.recent != before:
             self.began_back |= before == NEVER and bool(self.is_back)
 
 
-def gaps(content: Body) -> array[int]:
+def gaps(content: Body, late: Mapping[int, bytes]) -> array[int]:
     """Rows of WIDTH numbers, by ordinal, of all that buckets say is missing (gap > 0), or came late (gap < 0).
+
+    `late`: by first ordinal the extra "late"; what a bucket with it takes back stands there. Raises ValueError.
 
     First a row of gap 0 where times go back in or before any bucket, or a bucket has what came late: `since`, `first`
     and `last` are a BoardClock's `recent`, `is_back` (NEVER: it does not say) and `began_back`, after the last bucket.
@@ -61,26 +117,38 @@ def gaps(content: Body) -> array[int]:
     """
     out, clock = array("q"), BoardClock()
     turns = any(kind & LATE or not kind & ORDERED for kind in {*content.kinds})
-    if not turns and not any(content.gap):
+    if not turns and not any(content.gap) and not late:
         return out
-    if turns or min(content.gap) < 0:
+    if turns or late or min(content.gap) < 0:
         out.extend((content.first, 0, NEVER, NEVER, 0, NEVER))
     at, oldest = 0, None
     for kind, gap, (ordinal, n, first, last) in zip(content.kinds, content.gap, content.placed(), strict=True):
         single = content.times[at : at + n] if kind & AS_READINGS else None
         at += n if single is not None else 0
         oldest = first if oldest is None else min(oldest, first)
-        if gap > 0:
+        told = CameLate.unpack(late[ordinal]) if ordinal in late else None
+        if told is not None:
+            for row in _told(gap, ordinal, last, told, clock):
+                out.extend(row)
+        elif gap > 0:
             went_back = kind & LATE and kind & ORDERED
             out.extend((ordinal, gap, clock.recent, first, last, oldest if went_back else NEVER))
         elif gap < 0:
             for row in _late(kind, gap, (ordinal, n, first, last), single, clock.is_back):
                 out.extend(row)
-        clock.take(kind, gap, n, first, last)
+        clock.take(kind, gap, n, first, last, told)
     if out[1] == 0:
         is_back = NEVER if clock.is_back is None else int(clock.is_back)
         out[2:5] = array("q", (clock.recent, is_back, int(clock.began_back)))
     return out
+
+
+def _told(gap: int, ordinal: int, last: int, told: CameLate, clock: BoardClock) -> Iterator[Iterable[int]]:
+    """Of a bucket that says by itself what came late: what is lost is so after the last one that did not."""
+    if gap > 0:
+        yield ordinal, gap, clock.recent, last if told.begin == NEVER else told.begin, last, NEVER
+    for count, first, until in () if clock.is_back else told.rows:
+        yield ordinal, -count, NEVER, first, until, NEVER if clock.is_back is None else 0
 
 
 def _late(

@@ -76,6 +76,22 @@ def test_no_window_says_more_than_is_true(seed: int) -> None:
     assert found.wrong[:5] == []
 
 
+@pytest.mark.parametrize("merged", [2, 8, 40])
+def test_where_nothing_is_lost_each_window_of_merged_buckets_says_so(merged: int) -> None:
+    """A bucket that was merged keeps what its parts took back: what came late hides nothing, and nothing is missing."""
+    complete = say = 0
+    for seed in range(number(300, 30)):
+        rng = random.Random(seed)
+        world = random_world(rng, lossless=True, merged=merged)
+        documents = [one for held in world.streams.values() for one, _ in held.documents]
+        grid = Grid(rng.choice([7, 30, 200]) * SECOND, rng.choice([1, 2, 5]), 0)
+        for row in in_batch(documents, grid, 10_000):
+            complete += row["count"] > 0
+            say += row["completeness"] == 1.0
+    assert complete > 1_000
+    assert say >= complete * 99 // 100, "but where a bucket has more of these than it says the times of"
+
+
 def said(rows: Sequence[dict[str, Any]]) -> dict[Any, tuple[int, float | None]]:
     """Of each window how many readings it has, and how complete it is."""
     return {
