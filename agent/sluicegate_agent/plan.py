@@ -213,7 +213,7 @@ def _shared(config: Config) -> Iterator[Line]:
     yield _dead_letters(config)
     yield _replayed(config)
     rows, size = config.outbox.rows, int(config.outbox.bytes)
-    yield Line("outbox", 20 * rows, int(size * OUTBOX_FILL))
+    yield Line("outbox", 24 * rows, int(size * OUTBOX_FILL))
     yield from _record(config)
     document = _document(config)
     yield Line("documents on their way", document * (ENCODING_GROWTH + sealing.IN_FLIGHT), 0)

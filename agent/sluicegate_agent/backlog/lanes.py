@@ -15,8 +15,8 @@ from sluicegate_agent.streams import SINGLES_MOST
 class Lane:
     """The rows of one stream in memory, 17 bytes each: first ordinal, size class, number of single readings.
 
-    `end`: the ordinal after the newest row. `sections`: by first ordinal, the bytes of what a row carries, where it
-    does. `least`: rows of so few single readings would carry more without them than they take.
+    `end`: the ordinal after the newest row. `sections`: the bytes that each row carries, 4 more; empty where none ever
+    did. `least`: rows of so few single readings would carry more without them than they take.
     """
 
     __slots__ = (
@@ -29,7 +29,7 @@ class Lane:
         self.classes = bytearray()
         self.singles = bytearray()
         self.held = self.carried = self.end = self.least = 0
-        self.sections: dict[int, int] = {}
+        self.sections = array("I")
         # No neighbours are finer than `_finest`; of those none are before `_pair`. No singles are before `_lightest`.
         self._finest = self._pair = self._lightest = 0
 
@@ -43,7 +43,7 @@ class Lane:
 
     def cost_of(self, at: int) -> int:
         """Bytes of one row as counted, rounded up."""
-        section = self.sections.get(self.firsts[at], 0)
+        section = self.sections[at] if self.sections else 0
         return ROW_COST + self.singles[at] * READING_COST + encoded(section)
 
     def place(self, ordinal: int) -> int:
@@ -54,11 +54,16 @@ class Lane:
         """The ordinal after row `at`."""
         return self.firsts[at + 1] if at + 1 < len(self.firsts) else self.end
 
-    def carries(self, first: int, section: int) -> None:
-        """The row of this ordinal has a section of so many bytes now."""
-        self.carried += section - self.sections.pop(first, 0)
-        if section:
-            self.sections[first] = section
+    def carries(self, at: int, section: int) -> None:
+        """Row `at` has a section of so many bytes now."""
+        if section or self.sections:
+            self._have_sections(len(self))
+            self.carried += section - self.sections[at]
+            self.sections[at] = section
+
+    def _have_sections(self, rows: int) -> None:
+        """So many rows have a place for theirs."""
+        self.sections.frombytes(bytes(self.sections.itemsize * (rows - len(self.sections))))
 
     def append(self, first: int, n: int, singles: int, section: int = 0) -> None:
         """A row after the newest; its size class is the number of binary digits of n."""
@@ -74,8 +79,9 @@ class Lane:
         self.held += sum(singles)
         self.end = firsts[-1] + sizes[-1]
         if self.sections or any(sections):
-            for first, section in zip(firsts, sections, strict=True):
-                self.carries(first, section)
+            self._have_sections(len(self) - len(firsts))
+            self.sections.extend(sections)
+            self.carried += sum(sections)
         self._look_behind(max(0, len(self) - len(firsts) - 1))
 
     def _look_behind(self, at: int) -> None:
@@ -116,7 +122,7 @@ class Lane:
         both = singles + others if singles and others and singles + others <= SINGLES_MOST else 0
         before = encoded(self.carried)
         if self.sections:
-            self.carries(self.firsts[at + 1], 0)
+            self.carried -= self.sections.pop(at + 1)
         self.held += both - singles - others
         self.singles[at] = both
         n = self.following(at + 1) - self.firsts[at]
@@ -128,8 +134,8 @@ class Lane:
     def dropped(self, rows: int) -> None:
         """The oldest rows are gone."""
         self.held -= sum(self.singles[:rows])
-        for first in self.firsts[:rows] if self.sections else ():
-            self.carries(first, 0)
+        self.carried -= sum(self.sections[:rows])
+        del self.sections[:rows]
         del self.firsts[:rows], self.classes[:rows], self.singles[:rows]
         self._pair, self._lightest = max(0, self._pair - rows), max(0, self._lightest - rows)
 

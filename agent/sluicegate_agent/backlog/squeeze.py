@@ -157,7 +157,7 @@ class Squeeze:
             item = items[0]
             lane.least = max(lane.least, len(item.readings or b"") // 16)
             self._outbox.cheaper(0, lane.keeps(at, len(item.readings or b"") // 16))
-        lane.carries(item.first, len(item.bucket) - PACKED)
+        lane.carries(at, len(item.bucket) - PACKED)
         self._outbox.cheaper(0, before - encoded(lane.carried))
         return item
 
