@@ -321,7 +321,7 @@ class Pipeline:
         faults.step("accept: begin")
         self.wait_for_commit(messages)
         missing = self.identities.missing(source.topic)
-        self.entry.heard_run(source, missing)
+        self.entry.heard_run(source, source.topic, missing)
         self.folding.many(source.streams, values, times, missing)
         faults.step("accept: end")
 
@@ -358,8 +358,8 @@ class Pipeline:
         self.unfed.clear()
         if self.recorder:
             self.recorder.fed()
+        self.silence.ticks.heard([(name, max(times)) for name, _, times in handed])
         for name, values, times in handed:
-            self.silence.ticks.heard(name, max(times))
             for window in self.windows[name]:
                 if self.each is None or not self.each.feeds(window):
                     self.refused(window.insert_many(values, times))

@@ -90,17 +90,20 @@ class Results:
 
     def _send_each(self, waiting: deque[Result]) -> bool:
         """Send answers after each reading, in their order; whether the link took them all."""
+        has_places = "{" in self.topic
         while waiting:
             topic, taken, last = self._place(waiting[0]), 0, dict[Key, Result]()
             answers: list[Result] = []
             for answer in waiting:
-                if len(answers) == PER_MESSAGE or self._place(answer) != topic:
+                if len(answers) == PER_MESSAGE or (has_places and self._place(answer) != topic):
                     break
                 taken += 1
-                key = answer.stream, answer.window, answer.aggregate, 0
-                if not self.config.on_change or self._has_changed(last.get(key) or self._last.get(key), answer):
-                    answers.append(answer)
+                if self.config.on_change:
+                    key = answer.stream, answer.window, answer.aggregate, 0
+                    if not self._has_changed(last.get(key) or self._last.get(key), answer):
+                        continue
                     last[key] = answer
+                answers.append(answer)
             if answers and not self._sent(topic, encode(self.device, answers)):
                 return False
             if self.config.on_change:

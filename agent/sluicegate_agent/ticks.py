@@ -7,7 +7,7 @@ as late as others did is still in order.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from time import monotonic
 from typing import NamedTuple
 
@@ -41,14 +41,16 @@ class Ticks:
         """What was heard of the stream was at a time that cannot be."""
         self._heard.pop(stream, None)
 
-    def heard(self, stream: str, newest: int) -> None:
-        """A batch of readings came, the newest of this time; older ones say nothing of the delay."""
-        before = self._heard.get(stream)
-        if before is not None and newest <= before.newest:
-            return
-        delay = self._clock() - newest
-        usual = delay if before is None else max(delay, before.usual - (before.usual - delay) // 8)
-        self._heard[stream] = _Heard(newest, self._ticking(), delay, usual)
+    def heard(self, batches: Iterable[tuple[str, int]]) -> None:
+        """Readings came of each stream, the newest of this time; older ones say nothing of the delay."""
+        now, at = self._clock(), self._ticking()
+        for stream, newest in batches:
+            before = self._heard.get(stream)
+            if before is None:
+                self._heard[stream] = _Heard(newest, at, now - newest, now - newest)
+            elif newest > before.newest:
+                delay = now - newest
+                self._heard[stream] = _Heard(newest, at, delay, max(delay, before.usual - (before.usual - delay) // 8))
 
     def now(self, stream: str) -> int | None:
         """The event time of a silent stream; None where it speaks, or never did."""

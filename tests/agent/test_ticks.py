@@ -31,7 +31,7 @@ def begun(delay: float = 0.0) -> tuple[Board, Ticks]:
     """A stream that was heard once."""
     board = Board()
     ticks = Ticks(board.clock, board.ticking)
-    ticks.heard("s", START - int(delay * MICROS))
+    ticks.heard([("s", START - int(delay * MICROS))])
     return board, ticks
 
 
@@ -49,7 +49,7 @@ def test_the_usual_delay_is_waited_for() -> None:
     """One reading that came quickly does not make the next one late."""
     board, ticks = begun(delay=8)
     board.passes(10)
-    ticks.heard("s", board.us)
+    ticks.heard([("s", board.us)])
     board.passes(5)
     assert ticks.now("s") == START + 10 * MICROS
     board.passes(5)
@@ -69,7 +69,7 @@ def test_late_readings_say_nothing_of_the_delay() -> None:
     """A backlog of older readings neither wakes the stream nor slows its clock."""
     board, ticks = begun()
     board.passes(10)
-    ticks.heard("s", START - 7200 * MICROS)
+    ticks.heard([("s", START - 7200 * MICROS)])
     assert ticks.now("s") == START + 10 * MICROS
 
 
@@ -80,6 +80,6 @@ def test_a_stream_that_fell_silent_before_a_start_goes_on() -> None:
     ticks.resume("s", START - 3600 * MICROS)
     board.passes(10)
     assert ticks.now("s") == START - 3590 * MICROS
-    ticks.heard("s", START + 8 * MICROS)
+    ticks.heard([("s", START + 8 * MICROS)])
     board.passes(5)
     assert ticks.now("s") == START + 13 * MICROS

@@ -149,7 +149,7 @@ class Across:
             sequences.take_next(run, content_in(lane.form, time, row), time, comes_again=message.qos > 0)
             guard.heard(message.topic, time - arrival)
             missing = sequences.missing
-            entry.heard_run(lane.source, missing)
+            entry.heard_run(lane.source, message.topic, missing)
             folding.row(lane.source.streams, row, time, missing)
         pipeline.note("accepted", len(times) * len(values))
         faults.step("accept: end")

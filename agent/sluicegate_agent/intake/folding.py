@@ -43,11 +43,13 @@ class Folding:
     def row(self, streams: Iterable[str], values: Iterable[float], time: int, missing: int) -> None:
         """Fold a value a stream, all taken at this time; the caller counts them."""
         pipeline, taken = self._pipeline, [*zip(streams, values, strict=True)]
+        there, is_answered = pipeline.state.streams, pipeline.each is not None
         for name, value in taken:
-            self._follow(name)
-            pipeline.state.streams[name].take(value, time, missing)
+            if is_answered:
+                self._follow(name)
+            there[name].take(value, time, missing)
             pipeline.heard(name, 1)
-        if pipeline.each is not None:
+        if is_answered:
             self._answer([(name, (value,)) for name, value in taken], (time,))
 
     def _follow(self, name: str) -> None:

@@ -184,10 +184,9 @@ class Entry:
             return False
         return all(stream in self.state.streams for stream in source.streams)
 
-    def heard_run(self, source: SourceConfig, missing: int) -> None:
-        """Messages came of a source that `is_ready`, of whose numbers `missing` are."""
+    def heard_run(self, source: SourceConfig, sender: str, missing: int) -> None:
+        """Messages came of a source that `is_ready`, of this topic, of whose numbers `missing` are."""
         if isinstance(source, Route) and source.is_member:
-            sender = source.topic
             if self.senders.heard(sender):
                 self._count_timed()
             for stream in source.streams:

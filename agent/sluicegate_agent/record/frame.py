@@ -59,24 +59,26 @@ class Steps:
         """How many readings they hold; a second value counts as one."""
         return len(self.times)
 
-    def add(self, stream: int, kind: int, number: int = 0) -> None:
-        """Note one without readings."""
+    def add(self, stream: int, kind: int, number: int = 0, readings: int = 0) -> None:
+        """Note one; its readings stand elsewhere."""
         self.streams.append(stream)
         self.kinds.append(kind)
-        self.counts.append(0)
+        self.counts.append(readings)
         self.numbers.append(number)
 
     def run(self, stream: int, kind: int, number: int, values: array[float], times: array[int]) -> None:
         """Note one with readings; what goes on with the step before is of that."""
         if isinstance(values, PairColumn):
-            self.add(stream, SECONDS)
+            self.add(stream, SECONDS, readings=len(times))
             self._fill(values.seconds, array("q", bytes(8 * len(times))))
-        if not self.kinds or (self.streams[-1], self.kinds[-1], self.numbers[-1]) != (stream, kind, number):
-            self.add(stream, kind, number)
+        streams = self.streams
+        if streams and streams[-1] == stream and self.kinds[-1] == kind and self.numbers[-1] == number:
+            self.counts[-1] += len(times)
+        else:
+            self.add(stream, kind, number, len(times))
         self._fill(values, times)
 
     def _fill(self, values: array[float], times: array[int]) -> None:
-        self.counts[-1] += len(times)
         self.values += values
         self.times += times
 

@@ -130,7 +130,7 @@ class Recorder:
             raise NotRecordedError("readings")
         if self._rows.bytes >= self.limits.rows:
             raise NotRecordedError("memory")
-        if state.leaving or state.renumbered or any(map(_is_told_in_tables, state.streams.values())):
+        if state.leaving or state.renumbered or _are_told_in_tables(state.streams.values()):
             raise NotRecordedError("streams")
 
     def _body(self, rows: bytes) -> Body:
@@ -175,5 +175,9 @@ def begin(connection: sqlite3.Connection, folder: Path | None) -> int:
     return fold
 
 
-def _is_told_in_tables(stream: Stream) -> bool:
-    return bool(stream.is_new or stream.has_new_tags or stream.is_fed_anew or (not stream.is_known and stream.builder))
+def _are_told_in_tables(streams: Iterable[Stream]) -> bool:
+    """Whether what changed of any stream has no words in a frame."""
+    return any(
+        stream.is_new or stream.has_new_tags or stream.is_fed_anew or (not stream.is_known and stream.builder)
+        for stream in streams
+    )

@@ -142,7 +142,7 @@ class Rows:
         columns, there, steps, before = list[bytes](), list[bytes](), array("i"), 0
         for length, rows in by_length.items():
             rows.sort()
-            known = b"".join([known[:length].ljust(length, b"\0") for _, known, _ in rows])
+            known = b"".join([k if len(k) == length else k[:length].ljust(length, b"\0") for _, k, _ in rows])
             mask, turned = _without_zeros(_difference(known, b"".join([row for _, _, row in rows])), length)
             columns.append(turned)
             there.append(mask)

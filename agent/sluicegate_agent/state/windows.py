@@ -184,14 +184,14 @@ class StoredWindow:
 
         A window of two values takes a `PairColumn`; from readings of one, as they were before, it has nothing to take.
         """
-        taken = values
-        if len(self.window.dimensions) > 1:
+        window, taken = self.window, values
+        if len(window.dimensions) > 1:
             if not isinstance(values, PairColumn):
                 return 0
             taken = values.rows()
         self.changed = True
         try:
-            self.window.insert_many(taken, times, results=False)
+            window.insert_many(taken, times, results=False)
         except InputError:
             # Refused as a whole: one of them is beyond what a window takes; the others count.
             return sum(not self.inserted(value, time) for value, time in zip(values, times, strict=True))
@@ -258,9 +258,10 @@ class StoredWindow:
         """`answers` and `size`, asked for once."""
         if self.shorter and name in self.shorter.numbers:
             return self.answers(name), self.size(name)
-        found = self.window.query(bounds=True)
-        count = int(found[COUNT].value or 0) if COUNT in found else self.window.readings
-        return {name: found[name] for name in self.aggregates}, (count, len(self.window))
+        window = self.window
+        found = window.query(bounds=True)
+        count = int(found[COUNT].value or 0) if COUNT in found else window.readings
+        return {name: found[name] for name in self.aggregates}, (count, len(window))
 
     def size(self, name: str = "") -> tuple[int, int]:
         """Readings in the window, or in a shorter one (an estimate where the edge cuts a bucket), and its buckets."""
