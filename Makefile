@@ -42,14 +42,20 @@ demo: $(VENV)/native.stamp ## the whole path on this machine: three agents, an o
 	@MAKE='$(MAKE)' VENV=$(VENV) OUT=$(OUT) TARGET=$(TARGET) deploy/make/demo.sh
 
 # --- checks -----------------------------------------------------------------------------------------------------
-# Side by side: the compiler beside the downloads, then a run for each folder and lint, four at a time, since the
-# agent's wait more than they work: those are two runs, of the folders in BESIDE and of all others. What takes longest
-# begins first. What one printed comes when it has ended; where one fails the others go on.
-LONGEST := cloud native agent beside couchbase faults system house
+# Side by side: the compiler beside the downloads, then a run for each folder and lint, four at a time, since many wait
+# more than they work. The agent's are two runs, of the folders in BESIDE and of all others; the cloud's are three, of
+# those in TABLES, with a Spark of their own, of those in CLUSTERS, and of all others. What takes longest begins first.
+# What one printed comes when it has ended; where one fails the others go on.
+LONGEST := cloud native agent tables clusters beside couchbase faults system house
 SUITES := $(LONGEST) $(filter-out $(LONGEST),$(sort $(patsubst tests/%/,%,$(dir $(wildcard tests/*/test_*.py)))))
 BESIDE := tests/agent/alerts tests/agent/identity tests/agent/plant tests/agent/state
 PARTS_agent := tests/agent $(BESIDE:%=--ignore=%)
 PARTS_beside := $(BESIDE)
+TABLES := tests/cloud/table tests/cloud/places tests/cloud/sql
+CLUSTERS := tests/cloud/cluster tests/cloud/lines
+PARTS_cloud := tests/cloud $(TABLES:%=--ignore=%) $(CLUSTERS:%=--ignore=%)
+PARTS_tables := $(TABLES)
+PARTS_clusters := $(CLUSTERS)
 EACH_RUN := $(wordlist 1,4,$(SUITES:%=test-%)) lint $(wordlist 5,99,$(SUITES:%=test-%))
 TWO := $(MAKE) --no-print-directory --jobs=2
 FOUR := $(MAKE) --no-print-directory --jobs=4

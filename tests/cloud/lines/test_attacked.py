@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from bisect import bisect_left
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -25,15 +26,16 @@ def judged(rows: Sequence[dict[str, Any]], attacks: Sequence[Attack], came: Came
     """How many windows there are, are complete, say so, say too much, and say falsely that they are complete."""
     found = dict.fromkeys(("windows", "complete", "say", "over", "false"), 0)
     width, slide = grid.width * grid.slide_us, grid.slide_us
+    known = {
+        of: (sorted(one.lines[of[1]].times[at] for at in ordinals), sorted(missing(one, of[1], ordinals)))
+        for one in attacks for of, ordinals in came.items() if of[0] == one.device
+    }  # fmt: skip
     for row in rows:
-        there, gone = list[int](), list[int]()
-        for one in attacks:
-            if row["device"] in (None, one.device) and row["stream"] in one.lines:
-                ordinals = came[one.device, row["stream"]]
-                there += [one.lines[row["stream"]].times[at] for at in ordinals]
-                gone += missing(one, row["stream"], ordinals)
+        mine = [of for (device, name), of in known.items() if row["device"] in (None, device) and name == row["stream"]]
         for start in range(row["window_start"], row["window_end"] - width + 1, slide)[:50]:
-            here, lost = (sum(start <= time < start + width for time in of) for of in (there, gone))
+            here, lost = (
+                sum(bisect_left(of[at], start + width) - bisect_left(of[at], start) for of in mine) for at in (0, 1)
+            )
             value = row["completeness"]
             says = None if value is None or math.isnan(value) else value
             truth = here / (here + lost) if here + lost else None
