@@ -96,6 +96,7 @@ def test_a_kept_connection_that_was_let_go_is_opened_again(gateway: Gateway, pro
     end = time.monotonic() + 60
     while proxy.cuts == cuts and time.monotonic() < end:
         time.sleep(0.01)
+    assert (proxy.connections, proxy.cuts - cuts) == (1, 1), "no connection was kept"
     proxy.restore()
     outcome = one.put([SECOND])
     assert (outcome.accepted, outcome.error) == ((SECOND.id,), "")

@@ -285,3 +285,4 @@ def _inflated(response: http.client.HTTPResponse, end: float) -> Iterator[bytes]
             yield data
     if response.length or (unpacker is not None and not unpacker.eof):
         raise http.client.IncompleteRead(b"")
+    response.close()  # Python 3.11 takes one that was read by `read1` for unread, and its connection could not be kept
