@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -31,6 +32,8 @@ class Board:
     def __init__(self, root: Path) -> None:
         self.root, self.home = root, root / "opt/sluicegate"
         self.readings = root / "var/lib/sluicegate/readings"
+        if root.exists() and any(root.iterdir()):
+            return
         for folder in (self.home / "wheels", root / "etc/sluicegate", self.readings.parent):
             folder.mkdir(parents=True)
         (root / "etc/sluicegate/agent.toml").write_text("")
@@ -55,15 +58,24 @@ class Board:
         return ran.stdout.strip()
 
 
-@pytest.fixture
-def board(tmp_path: Path) -> Board:
-    """A board on which version "first" runs."""
-    board = Board(tmp_path)
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where a board is on which "first" was installed, and beside it how it was then: an environment cannot move."""
+    board = Board(tmp_path_factory.mktemp("board") / "root")
     board.bring("first")
     done = board.switch()
     assert done.returncode == 0, done.stderr
     assert board.version == "first"
-    return board
+    shutil.copytree(board.root, board.root.with_name("then"), symlinks=True)
+    return board.root
+
+
+@pytest.fixture
+def board(installed: Path) -> Board:
+    """A board on which version "first" runs, as it was installed."""
+    shutil.rmtree(installed)
+    shutil.copytree(installed.with_name("then"), installed, symlinks=True)
+    return Board(installed)
 
 
 def test_a_good_version_takes_over(board: Board) -> None:
