@@ -32,7 +32,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     What users get is the compiled code: of the twin's cases of one test the first and about every eighth run, and
     suites of their own hold the compiled code to the twin bit by bit. Of a test's combinations of two parameters or
-    more each value of each runs, and about every third besides.
+    more each value of each runs, and about every sixth besides.
     """
     if WHOLE or any("::" in each for each in config.args):
         return

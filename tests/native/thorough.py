@@ -16,7 +16,7 @@ WHOLE = os.environ.get("SLUICEGATE_TESTS") == "whole"
 #: Whether every combination of a test's parameters runs.
 COMBINED = WHOLE or os.environ.get("SLUICEGATE_TESTS") == "combined"
 #: How many windows a check by brute force asks; SLUICEGATE_WINDOWS sets another number.
-WINDOWS = int(os.environ.get("SLUICEGATE_WINDOWS", "1000000" if WHOLE else "50000"))
+WINDOWS = int(os.environ.get("SLUICEGATE_WINDOWS", "1000000" if WHOLE else "20000"))
 
 Case = TypeVar("Case")
 
@@ -31,7 +31,7 @@ def number(whole: int, part: int) -> int:
     return whole if WHOLE else part
 
 
-def spread(cases: Iterable[tuple[str, Mapping[str, Any]]], each: int = 3) -> set[str]:
+def spread(cases: Iterable[tuple[str, Mapping[str, Any]]], each: int = 6) -> set[str]:
     """Of one test's cases, by name and values: each value of each parameter, and every `each`-th combination besides.
 
     The same in every run. Of fewer than six, and of one parameter, all: those are cases, and no combinations.

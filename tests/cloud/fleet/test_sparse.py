@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow.dataset as ds
 import pytest
 from random_worlds import MINUTE, buckets_of
+from thorough import WHOLE
 
 from sluicegate.format.chunk import Chunk, encode
 from sluicegate_cloud import grid, job
@@ -55,7 +56,7 @@ def merged(folder: Path, out: Path, *aggregates: str, **options: Any) -> tuple[l
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("carried", [[], ["quantiles(16)"]])
+@pytest.mark.parametrize("carried", [[], ["quantiles(16)"]] if WHOLE else [[]])
 def test_one_device_of_too_many_windows_stops_nobody(
     carried: list[str], spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,33 +55,38 @@ def cuts(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return found
 
 
-def differ(windows: Any, sent: pa.Table) -> list[str]:
-    """In what the rows of devices are not those of all documents in one task, but for what is rounded."""
+@pytest.fixture(scope="module")
+def whole(sent: pa.Table) -> Any:
+    """The rows of all documents in one task."""
     source = packed.source(wire.fields(ALL, folded=False), GRID)
-    whole = discrete(answered([by_time(sent).to_batches()], GRID, source, MAX_EMPTY))
+    return discrete(answered([by_time(sent).to_batches()], GRID, source, MAX_EMPTY))
+
+
+def differ(windows: Any, whole: Any) -> list[str]:
+    """In what the rows of devices are not those of all documents in one task, but for what is rounded."""
     rows = discrete(windows_of(windows.toArrow().to_batches()))
     asked = [*next(iter(rows.values()))]
     told = {of: {name: row[name] for name in asked} for of, row in whole.items() if row["device"]}
     return differences(rows, told)[:3]
 
 
-def test_rows_of_a_large_stream_go_to_many_tasks(documents: Any, sent: pa.Table, cuts: list[Any]) -> None:
+def test_rows_of_a_large_stream_go_to_many_tasks(documents: Any, whole: Any, cuts: list[Any]) -> None:
     """Of a DataFrame, whose streams are counted first."""
     from sluicegate_cloud.frames import place_in_frames
     from sluicegate_cloud.sources import buckets_of
     from sluicegate_cloud.windows import sliding_windows
 
     frames = place_in_frames(buckets_of(documents), CUT.slide)
-    assert differ(sliding_windows(frames, CUT.width, ASKED, fleet=False, spread=True), sent) == []
+    assert differ(sliding_windows(frames, CUT.width, ASKED, fleet=False, spread=True), whole) == []
     assert len(cuts) == 1
     assert cuts[0] > 2
 
 
-def test_documents_of_a_large_stream_go_to_many_tasks(documents: Any, sent: pa.Table, cuts: list[Any]) -> None:
+def test_documents_of_a_large_stream_go_to_many_tasks(documents: Any, whole: Any, cuts: list[Any]) -> None:
     """What is missing between two pieces is missing once."""
     from sluicegate_cloud.windows import windows_of_documents
 
-    assert differ(windows_of_documents(documents, GRID, ASKED, fleet=False, long=True), sent) == []
+    assert differ(windows_of_documents(documents, GRID, ASKED, fleet=False, long=True), whole) == []
     assert len(cuts) == 1
     assert cuts[0] > 2
 

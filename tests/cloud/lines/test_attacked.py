@@ -73,7 +73,7 @@ def test_no_window_of_an_attack_says_too_much(kind: str) -> None:
     assert over <= (windows // 500 if kind in ("back", "all") else 0), (over, windows)
 
 
-@pytest.mark.parametrize("seed", range(number(200, 15)))
+@pytest.mark.parametrize("seed", range(number(200, 8)))
 def test_increments_of_an_attack_say_what_batch_says(seed: int, tmp_path: Path) -> None:
     """Documents in any order, in some runs, some of them never."""
     rng = random.Random(seed)

@@ -67,7 +67,7 @@ def judged(found: Found, rng: random.Random, worlds: Sequence[World]) -> None:
             found.judge(mine, everyone, grid.slide_us, width)
 
 
-@pytest.mark.parametrize("seed", range(number(400, 25)))
+@pytest.mark.parametrize("seed", range(number(400, 15)))
 def test_no_window_says_more_than_is_true(seed: int) -> None:
     """Of devices and of all: what is lost is missing in each window in which it was taken."""
     rng, found = random.Random(seed), Found()
@@ -100,7 +100,7 @@ def said(rows: Sequence[dict[str, Any]]) -> dict[Any, tuple[int, float | None]]:
     }
 
 
-@pytest.mark.parametrize("seed", range(number(400, 25)))
+@pytest.mark.parametrize("seed", range(number(400, 10)))
 def test_increments_say_what_batch_says(seed: int, tmp_path: Path) -> None:
     """Documents in any order, in some runs, some of them twice."""
     rng = random.Random(seed)

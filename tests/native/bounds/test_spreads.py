@@ -306,7 +306,7 @@ def test_the_oracle_finds_a_bound_that_is_too_narrow(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(bounds_variance, "variance_interval", narrow)
     monkeypatch.setattr(sluicegate.window.configure, "Core", Twin)  # which answers by the definition
-    assert attack(20_000, 3, {"variance": sg.variance(), "max": sg.max()})[1]["variance"] > 0
+    assert attack(number(20_000, 6_000), 3, {"variance": sg.variance(), "max": sg.max()})[1]["variance"] > 0
 
 
 def folded(rng: random.Random, units: list[int], times: list[int]) -> list[tuple[Any, Deviations]]:
