@@ -10,14 +10,12 @@ import random
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from memory_stores import empty
+from sent_worlds import sealed, squeezed
 
-from sluicegate.format.bucket import Bucket
-from sluicegate.format.chunk import Chunk, encode
 from sluicegate_agent.identity import Sequences, Verdict
-from sluicegate_agent.streams import Stream, unpack_readings
+from sluicegate_agent.streams import Stream
 
 SECOND = 1_000_000
 
@@ -150,16 +148,8 @@ class _Agent:
 
 def _documents(rng: random.Random, device: str, name: str, stream: Stream) -> Iterator[tuple[bytes, range]]:
     stream.close()
-    made: list[tuple[Bucket, Any]] = [
-        (Bucket.unpack(each.bucket), unpack_readings(each.readings) if each.readings else None)
-        for each in stream.closed
-    ]
-    at, center = 0, made[0][0].x_first
-    while at < len(made):
-        run = made[at : at + rng.randrange(1, 6)]
-        at += len(run)
-        chunk = Chunk(device, name, f"{1:016x}", center, [of for of, _ in run], [each for _, each in run])
-        yield encode(chunk), range(run[0][0].first, run[-1][0].first + run[-1][0].n)
+    squeezed(rng, stream.closed, rng.choice([0, 0, len(stream.closed) // 3, len(stream.closed)]))
+    yield from sealed(rng, device, name, stream.closed)
 
 
 def missing(attacked: Attack, name: str, ordinals: set[int]) -> Iterator[int]:

@@ -126,9 +126,13 @@ def _documents(
     rng: random.Random, device: str, stream: str, order: Sequence[Sent], merged: int
 ) -> Iterator[tuple[bytes, range]]:
     """What the agent seals; now and then it merged neighbours before, as it does where its disk is full."""
-    made = [*_buckets(rng, order, stream)]
-    for _ in range(len(made) - len(made) // merged if merged else rng.choice([0, 0, len(made) // 3, len(made)])):
-        _squeeze(made, rng.randrange(len(made)))
+    made = _buckets(rng, order, stream)
+    squeezed(rng, made, len(made) - len(made) // merged if merged else rng.choice([0, 0, len(made) // 3, len(made)]))
+    yield from sealed(rng, device, stream, made)
+
+
+def sealed(rng: random.Random, device: str, stream: str, made: Sequence[Closed]) -> Iterator[tuple[bytes, range]]:
+    """Documents of these rows, and the ordinals that each has."""
     records = [Bucket.unpack(carried.parted(each.bucket)[0]) for each in made]
     parts = [carried.parted(each.bucket)[1] for each in made]
     center, at = records[0].x_first, 0
@@ -141,13 +145,13 @@ def _documents(
         yield encode(chunk), range(run[0].first, run[-1].first + run[-1].n)
 
 
-def _squeeze(made: list[Closed], at: int) -> None:
-    """A row loses its single readings, or is merged with the next."""
-    few = [len(each.readings or b"") // 16 for each in made[at : at + 2]]
-    if at + 1 < len(made):
-        made[at : at + 2] = [one_of(made[at : at + 2], (), keeps=all(few) and sum(few) <= SINGLES_MOST)]
-    else:
-        made[at] = one_of([made[at]], (), keeps=False)
+def squeezed(rng: random.Random, made: list[Closed], steps: int) -> None:
+    """So often a row is merged with the next, or the last one loses its single readings."""
+    for _ in range(steps):
+        at = rng.randrange(len(made))
+        few = [len(each.readings or b"") // 16 for each in made[at : at + 2]]
+        keeps = len(few) == 2 and all(few) and sum(few) <= SINGLES_MOST
+        made[at : at + 2] = [one_of(made[at : at + 2], (), keeps=keeps)]
 
 
 def _buckets(rng: random.Random, order: Sequence[Sent], stream: str) -> list[Closed]:
