@@ -8,6 +8,7 @@ where no window asks for any).
 from __future__ import annotations
 
 import struct
+import sys
 from array import array
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -85,3 +86,28 @@ def section(data: bytes) -> Parts:
     if magic != _MAGIC or at != len(data):
         raise ValueError("what a bucket carries is malformed: of another length than it says")
     return found
+
+
+def pack_readings(times: array[int], values: array[float]) -> bytes:
+    """All times, then all values, 8 bytes each, little-endian."""
+    return _little(times) + _little(values)
+
+
+def unpack_readings(data: bytes) -> tuple[array[int], array[float]]:
+    """What `pack_readings` packed. Raises ValueError for a length that no readings have."""
+    if len(data) % 16:
+        raise ValueError(f"{len(data)} bytes are no whole number of readings")
+    times, values = array("q"), array("d")
+    times.frombytes(data[: len(data) // 2])
+    values.frombytes(data[len(data) // 2 :])
+    if sys.byteorder == "big":
+        times.byteswap()
+        values.byteswap()
+    return times, values
+
+
+def _little(numbers: array[int] | array[float]) -> bytes:
+    if sys.byteorder == "big":
+        numbers = numbers[:]
+        numbers.byteswap()
+    return numbers.tobytes()

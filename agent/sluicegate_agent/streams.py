@@ -16,10 +16,14 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from sluicegate.format.bucket import LATE, Builder
+from sluicegate.format.gaps import LATE_NAME
 from sluicegate.format.pairs import PAIR, Moments, PairColumn
 from sluicegate_agent import carried
+from sluicegate_agent.carried import pack_readings as pack_readings
+from sluicegate_agent.carried import unpack_readings as unpack_readings
 from sluicegate_agent.checksums import checksum
 from sluicegate_agent.identity import tally
+from sluicegate_agent.identity.returned import Returned
 
 SINGLES_MOST = 64
 #: Told of a run that a stream folds: number, values, times, where it begins among them, missing, doubt.
@@ -84,7 +88,8 @@ class Stream:
     """The open bucket, cursors and counters of one stream: one small row.
 
     `told` is what its buckets say was lost, `owed` what the next one says beside its source's numbers. Both belong
-    to the stream, not to the source: a topic that is renamed takes nothing back.
+    to the stream, not to the source: a topic that is renamed takes nothing back. `without`: what came late without a
+    reading of it, where messages may be so; its next bucket says it, and a record does not keep it.
 
     Readings that it is given with `take` are folded together, when somebody asks for the builder or `settle`s it.
     `tell` is told of each such run; `new_times` and `new_values` keep it until it is `handed` to the windows.
@@ -98,7 +103,7 @@ class Stream:
         *("number", "name", "incarnation", "key", "tags", "source", "readings", "span_us", "tell", "closed", "changed"),
         *("has_left", "has_new_tags", "is_fed_anew", "is_known", "is_new", "is_retired"),
         *("_builder", "_carries", "_missing", "_moments", "_settled", "folded", "parts", "times", "values"),
-        *("new_times", "new_values", "missing_seen", "returned", "told", "owed", "late", "buckets"),
+        *("new_times", "new_values", "missing_seen", "returned", "told", "owed", "late", "buckets", "without"),
     )
 
     def __init__(self, number: int, name: str, readings: int, span_us: int) -> None:
@@ -114,8 +119,8 @@ class Stream:
         self.tell: Tell | None = None
         self.missing_seen = self.returned = self.told = self.owed = 0
         self.source: str | None = None
-        self.late = 0
-        self.buckets = 0
+        self.late = self.buckets = 0
+        self.without: Returned | None = None
         self.times, self.values = array("q"), array("d")
         self._carries: tuple[str, ...] = ()
         self.parts: carried.Parts = {}
@@ -221,7 +226,9 @@ class Stream:
         if self._builder is None:
             self._builder = Builder(values[begin])
             self.missing_seen = tally.lost(missing)
-        gap = self._gap(missing)
+        seen, gap = self.missing_seen, self._gap(missing)
+        if gap > 0 and self.without and times[begin] >= (self._builder.newest or 0):
+            self.without.tell(seen, self.missing_seen, times[begin])
         self.told += gap
         self.changed = True
         if self._parts(gap, missing, times[begin]):
@@ -229,7 +236,8 @@ class Stream:
         builder, end = self._builder, len(values)
         two = values if isinstance(values, PairColumn) else None
         while begin < end:
-            if not builder.n and end - begin > 1 and self.readings <= SINGLES_MOST and two is None:
+            is_plain = self.readings <= SINGLES_MOST and two is None and not (self.without and self.without.came)
+            if not builder.n and end - begin > 1 and is_plain:
                 rest = self._add_buckets(builder, values, times, begin, gap, doubt)
                 gap, begin = gap if rest == begin else 0, rest
                 if begin == end:
@@ -242,6 +250,17 @@ class Stream:
                     self._moments.add(two, before, begin)
             if begin < end or builder.n >= self.readings:
                 self.close()
+
+    def is_without(self, missing: int) -> None:
+        """A message that came late has no reading of it, and says this of losses (`tally`): it misses none there."""
+        self.settle()
+        if self.builder is None or self.without is None or not tally.is_known(missing):
+            return
+        if tally.lost(missing) > self.missing_seen:  # not told yet
+            self.owed -= 1
+        elif self.told > 0:
+            self.told -= self.without.take(tally.lost(missing))
+        self.changed = True
 
     def _parts(self, gap: int, missing: int, time: int) -> bool:
         """Whether a reading must not join the open bucket: what came late takes back a loss of another, and would hide
@@ -321,7 +340,10 @@ class Stream:
             self._fold()
         if self.folded != n:  # it was folded for a configuration that asked for more
             self.parts = {}
-        self.closed.append(Closed(first, n, carried.joined(bucket, self._carried(n)), readings, builder.center))
+        parts = self._carried(n)
+        if self.without and (late := self.without.said(bucket, readings)):
+            parts = parts | {LATE_NAME: late}
+        self.closed.append(Closed(first, n, carried.joined(bucket, parts), readings, builder.center))
         self.late += n if flags & LATE else 0
         self.buckets += 1
         self.forget_readings()
@@ -341,7 +363,7 @@ class Stream:
         self.close()
         new = Stream(number, self.name, self.readings, self.span_us)
         new.incarnation, new.key, new.tags, new.carries = self.incarnation, self.key, tags, self.carries
-        kept = "missing_seen", "returned", "told", "owed", "source", "late", "buckets", "builder", "tell"
+        kept = "missing_seen", "returned", "told", "owed", "source", "late", "buckets", "builder", "tell", "without"
         for name in (*kept, "new_times", "new_values", "_settled", "_missing"):
             setattr(new, name, getattr(self, name))
         self.handed()  # the windows go on with the new one
@@ -377,6 +399,7 @@ class Stream:
         counts = (self.missing_seen, self.late, self.buckets, self.told, self.owed)
         lengths = (-1 if self.source is None else len(source), len(builder), len(self.times))
         parts = self._carried(self._builder.n if self._builder else 0)
+        parts |= {LATE_NAME: self.without.came.pack()} if self.without and self.without.came else {}
         head = _ROW.pack(_CARRYING if parts else _MAGIC, *counts, *lengths)
         return head + source + builder + pack_readings(self.times, self.values) + carried.joined(b"", parts)
 
@@ -390,6 +413,8 @@ class Stream:
             self.builder = Builder.restore(data[:builder]) if builder else None
             self.times, self.values = unpack_readings(data[builder:ends])
             self.parts = carried.section(data[ends:]) if row[:4] == _CARRYING else {}
+            without = self.parts.pop(LATE_NAME, None)
+            self.without = Returned(without) if without else None
             self.folded = self.builder.n - len(self.times) if self.parts and self.builder else 0
             self._moments = Moments(self.parts.pop(PAIR, None))
         except (ValueError, struct.error) as error:
@@ -423,28 +448,3 @@ def write_origin(
     """What the outbox's rows of a stream rest on, inside the caller's transaction."""
     row = number, name, incarnation, key, center
     connection.execute("INSERT OR REPLACE INTO origin VALUES (?, ?, ?, ?, ?, ?)", (*row, checksum(*row)))
-
-
-def pack_readings(times: array[int], values: array[float]) -> bytes:
-    """All times, then all values, 8 bytes each, little-endian."""
-    return _little(times) + _little(values)
-
-
-def unpack_readings(data: bytes) -> tuple[array[int], array[float]]:
-    """What `pack_readings` packed. Raises ValueError for a length that no readings have."""
-    if len(data) % 16:
-        raise ValueError(f"{len(data)} bytes are no whole number of readings")
-    times, values = array("q"), array("d")
-    times.frombytes(data[: len(data) // 2])
-    values.frombytes(data[len(data) // 2 :])
-    if sys.byteorder == "big":
-        times.byteswap()
-        values.byteswap()
-    return times, values
-
-
-def _little(numbers: array[int] | array[float]) -> bytes:
-    if sys.byteorder == "big":
-        numbers = numbers[:]
-        numbers.byteswap()
-    return numbers.tobytes()

@@ -15,6 +15,7 @@ from memory_stores import empty
 from sent_worlds import sealed, squeezed
 
 from sluicegate_agent.identity import Sequences, Verdict
+from sluicegate_agent.identity.returned import Returned
 from sluicegate_agent.streams import Stream
 
 SECOND = 1_000_000
@@ -130,10 +131,13 @@ class _Agent:
         said = self._sequences.tally(message.number)
         for name in message.streams:
             stream = self.streams.setdefault(name, Stream(1, name, *self._size))
+            stream.without = stream.without or Returned()
             stream.add(float(message.number % 9), time, said)
             line = self.lines.setdefault(name, Line())
             line.numbers.append(message.number)
             line.times.append(time)
+        for name in self.streams.keys() - {*message.streams} if said < 0 else ():
+            self.streams[name].is_without(said)
 
     def _restart(self) -> None:
         store: sqlite3.Connection = self._store

@@ -18,6 +18,7 @@ from sluicegate_agent import carried
 from sluicegate_agent.backlog.rows import one_of
 from sluicegate_agent.identity import tally
 from sluicegate_agent.identity.epoch import Epoch
+from sluicegate_agent.identity.returned import Returned
 from sluicegate_agent.streams import SINGLES_MOST, Closed, Stream, unpack_readings
 
 SECOND = 1_000_000
@@ -54,17 +55,24 @@ class World:
 
 
 def random_world(
-    rng: random.Random, device: str = "d", *, stamped: bool = False, lossless: bool = False, merged: int = 0
+    rng: random.Random,
+    device: str = "d",
+    *,
+    stamped: bool = False,
+    lossless: bool = False,
+    merged: int = 0,
+    rare: float = 0.0,
 ) -> World:
     """Losses and outages; what was kept back comes after later readings, at once or among them.
 
     Each message has a reading of every stream: else a message that comes late takes something back at another time.
 
     `stamped`: a reading that comes late has the time at which it came. `lossless`: all come. `merged`: of so many
-    buckets the agent makes one, about.
+    buckets the agent makes one, about. `rare`: the share of messages without a reading of stream t.
     """
-    streams = rng.choice([("s",), ("s",), ("s", "t")])
+    streams = ("s", "t") if rare else rng.choice([("s",), ("s",), ("s", "t")])
     sent = [*_sent(rng, streams)]
+    sent[1:-1] = [Sent(one.number, one.time, ("s",)) if rng.random() < rare else one for one in sent[1:-1]]
     order = [*_on_the_way(rng, sent, stamped=stamped, lossless=lossless)]
     world = World(device, sent, {})
     for stream in streams:
@@ -96,7 +104,8 @@ def _on_the_way(rng: random.Random, sent: Sequence[Sent], *, stamped: bool, loss
         due = [old for when, old in kept if when <= at]
         kept = [each for each in kept if each[0] > at]
         yield from (Sent(old.number, one.time, old.streams) if stamped else old for old in due)
-        if lossless and not at:  # nobody counts what is before the first that comes
+        if lossless and at in (0, len(sent) - 1):  # what is before the first is not known, nor what the last one tells
+            yield from (old for _, old in kept)
             yield one
             continue
         if rng.random() < lost or (at < until and not keeps):
@@ -107,7 +116,6 @@ def _on_the_way(rng: random.Random, sent: Sequence[Sent], *, stamped: bool, loss
             kept.append((at + rng.randrange(1, 30), one))
         else:
             yield one
-    yield from (old for _, old in kept if lossless)
 
 
 def _arrived(held: Held, order: Sequence[Sent], stream: str) -> Held:
@@ -157,6 +165,7 @@ def squeezed(rng: random.Random, made: list[Closed], steps: int) -> None:
 def _buckets(rng: random.Random, order: Sequence[Sent], stream: str) -> list[Closed]:
     """By the agent's stream, told what each message says of the numbers that were passed over."""
     agent = Stream(1, stream, rng.choice([1, 4, 30, 100]), rng.choice([15, 3_600]) * SECOND)
+    agent.without = Returned()
     epoch = Epoch(1, 4096, order[0].number) if order else None
     for at, one in enumerate(order):
         before = epoch.missing if epoch else 0
@@ -165,6 +174,8 @@ def _buckets(rng: random.Random, order: Sequence[Sent], stream: str) -> list[Clo
         said = tally.late(epoch.passed_at(one.number), lost, at) if epoch and is_late else lost
         if stream in one.streams:
             agent.add(float(one.number % 7), one.time, said)
+        elif is_late:
+            agent.is_without(said)
     agent.close()
     return agent.closed
 

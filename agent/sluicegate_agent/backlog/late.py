@@ -9,11 +9,11 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from sluicegate.constants import LATE, ORDERED
 from sluicegate.format.bucket import PACKED, Bucket
-from sluicegate.format.gaps import LATE_NAME, NEVER, CameLate
+from sluicegate.format.gaps import LATE_NAME, CameLate
 from sluicegate_agent import carried
-from sluicegate_agent.streams import Closed, unpack_readings
+from sluicegate_agent.identity.returned import of_row
+from sluicegate_agent.streams import Closed
 
 
 def came_late(items: Sequence[Closed]) -> tuple[CameLate | None, bool]:
@@ -35,25 +35,3 @@ def came_late(items: Sequence[Closed]) -> tuple[CameLate | None, bool]:
     except ValueError as error:
         raise sqlite3.DatabaseError(f"a row of the table outbox is malformed: {error}") from error
     return found, True
-
-
-def of_row(bucket: Bucket, readings: bytes | None) -> CameLate | None:
-    """The same of a row that was never merged; None where nobody knows it.
-
-    What came late comes first in it. What has not its own time has that at which it came, and takes nothing back.
-    """
-    if bucket.gap >= 0:
-        return None if bucket.flags & LATE else CameLate(bucket.t_first, bucket.t_last)
-    if not bucket.flags & LATE:
-        return CameLate(NEVER, NEVER)
-    if not bucket.flags & ORDERED:
-        return None
-    some = min(bucket.n, -bucket.gap)
-    recent = bucket.t_last if some < bucket.n else NEVER
-    if readings is None:
-        return CameLate(min(recent, bucket.t_first), recent, ((some, bucket.t_first, bucket.t_last),))
-    times, _ = unpack_readings(readings)
-    found = CameLate(times[some] if some < bucket.n else NEVER, recent)
-    for time in times[:some]:
-        found = found.then(CameLate(NEVER, NEVER, ((1, time, time),)))
-    return found

@@ -14,7 +14,8 @@ from sluicegate_agent.doubts import Doubts
 from sluicegate_agent.identity import tally
 from sluicegate_agent.identity.clock import Guard
 from sluicegate_agent.identity.identities import Identities, is_bare
-from sluicegate_agent.messages import Decoded, Message, NotAsked, Unreadable
+from sluicegate_agent.identity.returned import Returned
+from sluicegate_agent.messages import Columns, Decoded, Message, NotAsked, Unreadable
 from sluicegate_agent.payloads import decode, parts_of
 from sluicegate_agent.plant.members import Members
 from sluicegate_agent.plant.senders import Senders
@@ -205,7 +206,13 @@ class Entry:
             source = self.routes.find(message.topic)
         if source is not None:
             self.identities.know(source, decoded.source)
-        return source, self.identities.tally(decoded.source, decoded.sequence)
+        said = self.identities.tally(decoded.source, decoded.sequence)
+        if said < 0 and source is not None and not isinstance(source, Route):
+            readings = decoded.readings
+            there = {*readings.streams} if isinstance(readings, Columns) else {stream for stream, _, _ in readings}
+            for name in source.streams.keys() - there:
+                self.state.streams[name].is_without(said)
+        return source, said
 
     def shaped(
         self, message: Message, arrival: int, readings: Iterable[Reading], after: int | None, latest: int
@@ -334,3 +341,5 @@ def feed_streams(connection: sqlite3.Connection, config: Config, state: State, i
             topic = source.topic if source.sequence is not None else ""
             for stream in source.streams:
                 state.streams[stream].fed_by(topic, identities.missing(topic), former)
+                if topic and len(source.streams) > 1:
+                    state.streams[stream].without = state.streams[stream].without or Returned()

@@ -1,0 +1,73 @@
+"""Which readings of a bucket came late, and what did without a reading of its stream, as the extra "late" says it."""
+
+from __future__ import annotations
+
+from array import array
+
+from sluicegate.constants import LATE, ORDERED
+from sluicegate.format.bucket import Bucket
+from sluicegate.format.gaps import NEVER, CameLate
+from sluicegate_agent.carried import unpack_readings
+
+#: Losses of a stream of which it is remembered when it was told of them.
+RUNS = 16
+
+
+def of_row(bucket: Bucket, readings: bytes | None) -> CameLate | None:
+    """The same of a row that was never merged; None where nobody knows it.
+
+    What came late comes first in it. What has not its own time has that at which it came, and takes nothing back.
+    """
+    if bucket.gap >= 0:
+        return None if bucket.flags & LATE else CameLate(bucket.t_first, bucket.t_last)
+    if not bucket.flags & LATE:
+        return CameLate(NEVER, NEVER)
+    if not bucket.flags & ORDERED:
+        return None
+    some = min(bucket.n, -bucket.gap)
+    recent = bucket.t_last if some < bucket.n else NEVER
+    if readings is None:
+        return CameLate(min(recent, bucket.t_first), recent, ((some, bucket.t_first, bucket.t_last),))
+    times, _ = unpack_readings(readings)
+    found = CameLate(times[some] if some < bucket.n else NEVER, recent)
+    for time in times[:some]:
+        found = found.then(CameLate(NEVER, NEVER, ((1, time, time),)))
+    return found
+
+
+class Returned:
+    """What a stream was told is lost, and what of that came late in messages that have no reading of it.
+
+    `came`: the latter, until a bucket says it: beside each the time of the reading before which the loss was told. What
+    was told is known of the last RUNS losses since the start.
+    """
+
+    __slots__ = ("_told", "came")
+
+    def __init__(self, part: bytes | None = None) -> None:
+        """`part`: what `came` was packed to. Raises ValueError for anything else."""
+        self.came = CameLate.unpack(part) if part else None
+        self._told = array("q")
+
+    def tell(self, seen: int, lost: int, time: int) -> None:
+        """Before a reading of this time the stream was told of those passed over from the `seen`th on (`tally`)."""
+        self._told.extend((seen, lost, time))
+        del self._told[: -3 * RUNS]
+
+    def take(self, at: int) -> bool:
+        """The `at`th of those passed over came; False where it is not known when the stream was told of it."""
+        for place in range(len(self._told) - 3, -1, -3):
+            seen, lost, time = self._told[place : place + 3]
+            if seen < at <= lost:
+                one = CameLate(NEVER, NEVER, ((1, time - 1, time - 1),))
+                self.came = one if self.came is None else self.came.then(one)
+                return True
+        return False
+
+    def said(self, bucket: bytes, readings: bytes | None) -> bytes | None:
+        """The extra of a row that closes and says it; None where there is nothing to say, or it cannot."""
+        late = of_row(Bucket.unpack(bucket), readings) if self.came is not None else None
+        if late is None or self.came is None:
+            return None
+        came, self.came = self.came, None
+        return late.then(came).pack()
