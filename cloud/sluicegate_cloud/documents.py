@@ -15,7 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import groupby
+from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -291,7 +291,7 @@ def _holes(batch: pa.RecordBatch) -> pa.RecordBatch:
 def _losses(batch: pa.RecordBatch) -> pa.RecordBatch:
     """A row of n = 0 for every loss that documents tell of, or take back (`losses`)."""
     batch = batch.filter(pc.is_valid(batch["losses"]))
-    found = [told_by(packed.as_buffer()) for packed in batch["losses"]]
+    found = [told_by(packed) for packed in buffers_of(batch["losses"])]
     of = np.repeat(np.arange(batch.num_rows), [some.shape[0] for some in found])
     told = np.concatenate(found) if found else told_by(None)
     zero, none = np.zeros(of.size, np.int64), pa.nulls(of.size, pa.float64())
@@ -301,6 +301,20 @@ def _losses(batch: pa.RecordBatch) -> pa.RecordBatch:
     chunk = pa.nulls(of.size, batch["id"].type)
     heads = {name: batch[name].take(pa.array(of)) for name in OWNER}
     return pa.RecordBatch.from_pydict(heads | columns | {"chunk": chunk})
+
+
+def buffers_of(column: Any) -> list[pa.Buffer]:
+    """The bytes of each entry of a binary column, of a null none. No byte is copied, as each scalar of Arrow's is."""
+    out: list[pa.Buffer] = []
+    for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
+        kind = np.int64 if pa.types.is_large_binary(chunk.type) else np.int32
+        _, ends, data = chunk.buffers()
+        if ends is None or data is None:
+            out += [pa.py_buffer(b"")] * len(chunk)
+            continue
+        at = np.frombuffer(ends, kind)[chunk.offset : chunk.offset + len(chunk) + 1].tolist()
+        out += [data.slice(begin, end - begin) for begin, end in pairwise(at)]
+    return out
 
 
 def fields_of(packed: Any, buckets: int) -> Ints:
@@ -316,7 +330,7 @@ def bucket_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
     Where `losses` tell what is missing, and when, the buckets do not.
     """
     counts = np.asarray(batch["buckets"])
-    packed = [fields_of(view.as_buffer(), count) for view, count in zip(batch["packed"], counts, strict=True)]
+    packed = [fields_of(one, count) for one, count in zip(buffers_of(batch["packed"]), counts, strict=True)]
     whole = np.concatenate(packed, axis=1)
     columns: Columns = {
         name: whole[i] if kind == "bigint" else whole[i].view(np.float64)

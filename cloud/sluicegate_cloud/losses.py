@@ -233,22 +233,23 @@ class Losses:
         Not `whole`: nothing is taken back of it, nor by it.
         """
         out, self._told = self._told, []
-        if any(gap.gap for gap in gaps) or self._owes():
-            self._learn()
-            board = self._board(key)
-            if board.owed is not None and (upto := begins(board.owed[0])) is not None:
-                out.append((board.owed[0], upto, board.owed[1], PAID))
-                board.holes.append(out[-1][:2])
-                board.owed = None
+        if not any(gap.gap for gap in gaps) and not self._owes():
+            return out
+        self._learn()
+        board, boards = self._board(key), self._of(key)
+        if board.owed is not None and (upto := begins(board.owed[0])) is not None:
+            out.append((board.owed[0], upto, board.owed[1], PAID))
+            board.holes.append(out[-1][:2])
+            board.owed = None
         for gap in gaps:
             if gap.gap > 0:
-                since, upto = self._lost(key, gap)
+                since, upto = self._lost(boards, gap)
                 is_open = whole and upto < LATEST
                 out.append((since, upto, gap.gap, OPEN if is_open else ANYWHERE if upto == LATEST else SURE))
                 if is_open:
-                    self._board(key).tell(since, upto, gap.gap)
+                    board.tell(since, upto, gap.gap)
             elif gap.gap and whole and not gap.is_unsure(unsure):
-                out += self._late(key, gap)
+                out += self._late(boards, gap)
         return out
 
     def miss(self, key: Key, low: int, high: int) -> None:
@@ -262,10 +263,9 @@ class Losses:
             self._learn()
         return any(board.owed for board in self._boards.values())
 
-    def _lost(self, key: Key, gap: Gap) -> tuple[int, int]:
+    def _lost(self, boards: Sequence[_Board], gap: Gap) -> tuple[int, int]:
         """Of a clock that was set back in between nobody knows to which time it had come, nor when it began anew."""
-        boards = self._of(key)
-        since = gap.since if gap.since != NEVER else self._recent(key, boards)
+        since = gap.since if gap.since != NEVER else self._recent(boards)
         if since != NEVER and gap.until == NEVER:
             return min(since, gap.first), gap.last
         if since != NEVER and since <= gap.first:
@@ -279,14 +279,14 @@ class Losses:
         return gap.first, max(gap.last, min(oldest, default=gap.last))
 
     @staticmethod
-    def _recent(key: Key, boards: Sequence[_Board]) -> int:
+    def _recent(boards: Sequence[_Board]) -> int:
         """The last reading that did not come late: of several boards, one of which it goes on from, the oldest."""
         found = [board.after.recent for board in boards if board.after.recent != NEVER]
         return min(found, default=NEVER)
 
-    def _late(self, key: Key, gap: Gap) -> list[Loss]:
+    @staticmethod
+    def _late(boards: Sequence[_Board], gap: Gap) -> list[Loss]:
         """All in one place: where there are two, or it may be told by what did not come, it is not known."""
-        boards = self._of(key)
         if gap.until == NEVER and any(board.after.is_back for board in boards):
             return []
         if any(board.hides(gap.first, gap.last) for board in boards):
@@ -307,7 +307,9 @@ class Losses:
         return mine if mine and key is not None else [*self._boards.values()]
 
     def _board(self, key: Key) -> _Board:
-        return self._boards.setdefault(key, _Board())
+        if key not in self._boards:
+            self._boards[key] = _Board()
+        return self._boards[key]
 
     def _learn(self) -> None:
         """What came before is looked at once something is missing: of most streams nothing ever is."""

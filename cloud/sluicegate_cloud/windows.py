@@ -62,7 +62,7 @@ def sliding_windows(
     cuts = spreading.of_frames(frames, frames_per_window) if spread else wire.WHOLE
     if cuts:
         frames = spreading.placed(frames, cuts, sf.col("first_frame"), sf.col("last_frame"), frames_per_window)
-    return asked.of(wire.laid_out(frames, wanted), wire.source(wanted, cuts))
+    return asked.of(wire.laid_out(frames, wanted), wire.source(wanted, asked.grid, cuts))
 
 
 def windows_of_files(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,7 +130,7 @@ def blocks(
         mine = owner >= 0
         wanted = slice(None) if mine.all() else mine
         shift, lane = _lanes(low[owners], high[owners], grid.width, max_empty)
-        kept = {name: column[wanted] for name, column in rows.items()}
+        kept = {name: _taken(column, wanted) for name, column in rows.items()}
         kept |= {"owner": owner[wanted], "first_frame": first[wanted], "last_frame": last[wanted]}
         told = {name: of[owners] for name, of in (centers or {}).items()}
         ends = np.full_like(lane, _FARTHEST) if goes_on else high[owners] + shift
@@ -181,7 +182,7 @@ def _block(rows: Columns, grid: Grid, shift: Ints, lane: Ints, ends: Ints, cente
         holes[f"whole_{name}"] = np.clip(holes[name], first - grid.width, last + grid.width)
         of_holes.append(np.clip(holes[name], first, last)[~by_number])
         holes[name] = np.clip(holes[name], first - (grid.width - 1), last + (grid.width - 1))
-    rows = _in_order(rows if full.all() else {name: column[full] for name, column in rows.items()})
+    rows = _in_order(rows if full.all() else {name: _taken(column, full) for name, column in rows.items()})
     owners = replace(_owners(rows, shift, lane), **centers)
     rows["base"] = owners.base[rows["owner"]]
     crosses = rows["first_frame"] < rows["last_frame"]
@@ -198,7 +199,14 @@ def _in_order(rows: Columns) -> Columns:
     if np.all((frame > 0) | ((frame == 0) & (first > 0))):
         return rows
     order = np.lexsort(tuple(rows[name] for name in reversed(_SORTED)))
-    return {name: column[order] for name, column in rows.items()}
+    return {name: _taken(column, order) for name, column in rows.items()}
+
+
+def _taken(column: NDArray[Any], wanted: Any) -> NDArray[Any]:
+    """Those entries; of a column that takes no room (`wire.unknown`) they take none."""
+    if not column.size or column.strides != (0,) or isinstance(wanted, slice):
+        return column[wanted]
+    return np.broadcast_to(column[0], np.count_nonzero(wanted) if wanted.dtype == bool else wanted.size)
 
 
 def _owners(rows: Columns, shift: Ints, lane: Ints) -> Owners:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluicegate.format.gaps import NEVER
-from sluicegate_cloud.documents import fields_of
+from sluicegate_cloud.documents import buffers_of, fields_of
 from sluicegate_cloud.fleet.known import as_frames
 from sluicegate_cloud.fleet.wire import MOST, ROWS, WHOLE, Cuts, Fields, Rows, Source, owners, pieces_of, unknown
-from sluicegate_cloud.grid import Columns, Grid, Ints
+from sluicegate_cloud.grid import Columns, Floats, Grid, Ints
 from sluicegate_cloud.losses import told_by
 from sluicegate_cloud.schema import BUCKET_FIELDS, USED
 
@@ -23,6 +23,14 @@ _AT = {name: i for i, name in enumerate(BUCKET_FIELDS)}
 _BY = ("device", "stream", "piece")
 #: Columns of a document that tell what is missing at it.
 HOLES = ("first", "hole", "hole_from", "hole_to", "lost")
+
+
+class Missing(NamedTuple):
+    """What some documents say is missing: columns of HOLES, or the `losses` of each; their owners and centers."""
+
+    told: Any
+    owner: Ints
+    center: Floats
 
 
 def columns_of(pieces: Sequence[Ints], wanted: Fields, grid: Grid) -> Columns:
@@ -42,39 +50,39 @@ def columns_of(pieces: Sequence[Ints], wanted: Fields, grid: Grid) -> Columns:
     return columns | {name: whole(name) if cut else unknown(BUCKET_FIELDS[name], size) for name in wanted.cut}
 
 
-def with_holes(columns: Columns, holes: Mapping[str, Any], owner: Ints, center: Any, grid: Grid) -> Columns:
-    """And a row of n = 0 for each of `holes`, readings missing at a document (`documents.unpack`)."""
-    if owner.size == 0:
-        return columns
-    first, lost = holes["first"], holes["lost"]
-    times = [pick(holes["hole_from"], holes["hole_to"]) for pick in (np.minimum, np.maximum)]
-    told: Columns = {"gap": holes["hole"], "t_first": times[0], "t_last": times[1], "owner": owner, "center": center}
-    return _with_missing(columns, told | {"first": np.where(lost == 0, first - holes["hole"], -1 - first)}, grid)
-
-
-def with_losses(columns: Columns, losses: Sequence[Any], owner: Ints, center: Any, grid: Grid) -> Columns:
-    """And a row of n = 0 for each loss that documents tell of, or take back: the `losses` of each.
-
-    What a document tells so its buckets do not: their gaps are 0 then (`told`).
+def with_missing(columns: Columns, holes: Missing, losses: Missing, grid: Grid) -> Columns:
+    """And rows of n = 0: one for each hole at a document (`documents.unpack`), and for each loss it tells of or takes
+    back. What a document tells so its buckets do not: their gaps are 0 then.
     """
-    found = [told_by(some) for some in losses]
-    of = np.repeat(np.arange(len(found)), [some.shape[0] for some in found])
-    if not of.size:
+    found = [of for of in (_holes(holes), _losses(losses)) if of["gap"].size]
+    if not found:
         return columns
-    since, upto, gap, _ = np.concatenate(found).T
-    told = {"gap": gap, "t_first": since, "t_last": upto, "owner": owner[of], "center": np.asarray(center)[of]}
-    return _with_missing(columns, told | {"first": np.full(of.size, NEVER)}, grid)
-
-
-def _with_missing(columns: Columns, told: Columns, grid: Grid) -> Columns:
-    size = told["gap"].size
+    told = {name: np.concatenate([of[name] for of in found]) for name in found[0]}
     told |= {f"{end}_frame": grid.frame_of(told[f"t_{end}"]) for end in ("first", "last")}
+    size = told["gap"].size
     told |= {"total": np.zeros(size)}
     out = {}
     for name, column in columns.items():
-        empty = np.nan if column.dtype == np.float64 else 0
-        out[name] = np.concatenate((column, told.get(name, np.full(size, empty, column.dtype))))
+        empty = np.broadcast_to(np.asarray(np.nan if column.dtype == np.float64 else 0, column.dtype), size)
+        is_unknown = column.strides == (0,)
+        more = told.get(name, empty)
+        out[name] = unknown(BUCKET_FIELDS[name], column.size + size) if is_unknown else np.concatenate((column, more))
     return out
+
+
+def _holes(of: Missing) -> Columns:
+    first, lost, hole = (of.told[name] for name in ("first", "lost", "hole"))
+    times = [pick(of.told["hole_from"], of.told["hole_to"]) for pick in (np.minimum, np.maximum)]
+    told: Columns = {"gap": hole, "t_first": times[0], "t_last": times[1], "owner": of.owner, "center": of.center}
+    return told | {"first": np.where(lost == 0, first - hole, -1 - first)}
+
+
+def _losses(of: Missing) -> Columns:
+    found = [told_by(some) for some in of.told]
+    at = np.repeat(np.arange(len(found)), [some.shape[0] for some in found])
+    since, upto, gap, _ = (np.concatenate(found) if found else told_by(None)).T
+    told: Columns = {"gap": gap, "t_first": since, "t_last": upto, "owner": of.owner[at], "center": of.center[at]}
+    return told | {"first": np.full(at.size, NEVER)}
 
 
 def source(wanted: Fields, grid: Grid, cuts: Cuts = WHOLE) -> Source:
@@ -124,18 +132,17 @@ def _rows(table: pa.Table, wanted: Fields, grid: Grid, cuts: Cuts) -> Rows:
     center = table["center"].to_numpy()
     used = np.asarray(pc.equal(table["fate"], USED).combine_chunks())
     counts = table["buckets"].to_numpy()[used]
-    packed = [view for view, wanted in zip(table["packed"], used.tolist(), strict=True) if wanted]
-    pieces = [fields_of(view.as_buffer(), count) for view, count in zip(packed, counts.tolist(), strict=True)]
+    packed = [one for one, wanted in zip(buffers_of(table["packed"]), used.tolist(), strict=True) if wanted]
+    pieces = [fields_of(one, count) for one, count in zip(packed, counts.tolist(), strict=True)]
     columns = columns_of(pieces, wanted, grid)
     columns |= {"owner": np.repeat(owner[used], counts), "center": np.repeat(center[used], counts)}
     tells = np.asarray(pc.is_valid(table["gaps"]).combine_chunks())
     columns["gap"] = np.where(np.repeat(tells[used], counts), 0, columns["gap"])
     some = table["hole"].to_numpy() > 0
     holes = {name: table[name].to_numpy()[some] for name in HOLES}
-    columns = with_holes(columns, holes, owner[some], center[some], grid)
-    some = np.asarray(pc.greater(pc.binary_length(table["losses"]), 0).fill_null(False).combine_chunks())
-    losses = [packed.as_buffer() for packed in table["losses"].filter(pa.array(some))]
-    columns = with_losses(columns, losses, owner[some], center[some], grid)
+    tell = np.asarray(pc.greater(pc.binary_length(table["losses"]), 0).fill_null(False).combine_chunks())
+    losses = Missing(buffers_of(table["losses"].filter(pa.array(tell))), owner[tell], center[tell])
+    columns = with_missing(columns, Missing(holes, owner[some], center[some]), losses, grid)
     of_pieces = pieces_of(device, stream, number, cuts)
     with np.errstate(all="ignore"):
         return Rows(as_frames(columns, wanted.every), device, stream, pieces=of_pieces)

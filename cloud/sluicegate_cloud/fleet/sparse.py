@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from sluicegate_cloud import grid as grids
-from sluicegate_cloud.documents import fields_of
+from sluicegate_cloud.documents import buffers_of, fields_of
 from sluicegate_cloud.fleet.spread import those
 from sluicegate_cloud.fleet.wire import Stream
 from sluicegate_cloud.grid import MAX_EMPTY, Grid, Ints, stretches
@@ -253,6 +253,7 @@ def _runs(
 
     def told(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
+            packed = buffers_of(batch["packed"])
             for at, row in enumerate(batch.drop_columns(["packed", "extras"]).to_pylist()):
                 first_us, last_us = ends[row["device"], row["stream"]]
                 if row["hole"] > 0:
@@ -263,8 +264,7 @@ def _runs(
                     if (last - first)[0] <= grid.width + max_empty:
                         yield _found(row, (first - (grid.width - 1), last), row["buckets"], row["t_first"])
                     else:
-                        packed = batch["packed"][at].as_buffer()
-                        found = of_document(packed, row["buckets"], grid, max_empty)
+                        found = of_document(packed[at], row["buckets"], grid, max_empty)
                         yield _found(row, found, row["buckets"], row["t_first"])
 
     return told

@@ -1,7 +1,8 @@
 """What travels from Spark to the pass that answers windows, and how it becomes rows: what is asked for, no more.
 
-Fields that only a cut needs are one struct, null for a bucket inside a frame; names of devices and streams become
-numbers. `lane` sorts what is one stream's together and by time: a hash of its owner above, the time of a row below.
+Fields that only a cut needs are lists, null for a bucket inside a frame: of a null struct every field would travel.
+Names of devices and streams become numbers. `lane` sorts what is one stream's together and by time: a hash of its owner
+above, the time of a row below.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from sluicegate_cloud.fleet.known import as_frames
-from sluicegate_cloud.grid import Columns, Ints
+from sluicegate_cloud.grid import Columns, Grid, Ints
 from sluicegate_cloud.schema import BUCKET_FIELDS, KNOWN_TO_LIE, SURE
 
 #: Bits of `lane` that tell the time, in units of 2^_UNIT µs (67 s): all of an int64.
@@ -61,11 +62,16 @@ def laid_out(frames: DataFrame, wanted: Fields) -> DataFrame:
     Where the frames have `piece` (`spread.placed`), this is true of each piece of a stream.
     """
     needs_cut = (sf.col("first_frame") != sf.col("last_frame")) | (sf.col("doubt") > 0)
-    cut = sf.when(needs_cut, sf.struct(*wanted.cut)).alias("cut")
-    ends = ("first_frame", "last_frame")
+    cut = [sf.when(needs_cut, sf.array(*names)).alias(of) for of, names in _lists(wanted).items()]
     by = ("device", "stream", *(["piece"] if "piece" in frames.columns else []))
-    chosen = frames.select(*by, *ends, *wanted.every, cut, _lane(by).alias("lane"))
+    chosen = frames.select(*by, *wanted.every, *cut, _lane(by).alias("lane"))
     return chosen.repartition(*by).sortWithinPartitions("lane")
+
+
+def _lists(wanted: Fields) -> dict[str, list[str]]:
+    """The lists that carry what a cut needs, by their columns' names."""
+    kinds = {"cut_numbers": "bigint", "cut_values": "double"}
+    return {of: [name for name in wanted.cut if BUCKET_FIELDS[name] == kind] for of, kind in kinds.items()}
 
 
 def _lane(by: Sequence[str]) -> Column:
@@ -112,13 +118,18 @@ class Rows(NamedTuple):
 Source = Callable[[Iterable[pa.RecordBatch]], Iterator[Rows]]
 
 
-def source(wanted: Fields, cuts: Cuts = WHOLE) -> Source:
+def source(wanted: Fields, grid: Grid, cuts: Cuts = WHOLE) -> Source:
     """Of batches of `laid_out`."""
-    return partial(whole_streams, wanted=wanted, cuts=cuts)
+    return partial(whole_streams, wanted=wanted, grid=grid, cuts=cuts)
 
 
 def whole_streams(
-    batches: Iterable[pa.RecordBatch], wanted: Fields, rows: int = ROWS, most: int = MOST, cuts: Cuts = WHOLE
+    batches: Iterable[pa.RecordBatch],
+    wanted: Fields,
+    grid: Grid,
+    rows: int = ROWS,
+    most: int = MOST,
+    cuts: Cuts = WHOLE,
 ) -> Iterator[Rows]:
     """Batches of `laid_out` → rows of whole streams, at least so many at a time; of longer ones at most `most` of one.
 
@@ -132,14 +143,14 @@ def whole_streams(
         if cut is None:
             held, size = [*held, batch], size + batch.num_rows
             if size >= most:
-                yield _rows(pa.Table.from_batches(held), wanted, cuts)._replace(until_us=_time_of(batch))
+                yield _rows(pa.Table.from_batches(held), wanted, grid, cuts)._replace(until_us=_time_of(batch))
                 held, size = [], 0
             continue
         if whole := [one for one in (*held, batch.slice(0, cut)) if one.num_rows]:
-            yield _rows(pa.Table.from_batches(whole), wanted, cuts)
+            yield _rows(pa.Table.from_batches(whole), wanted, grid, cuts)
         held, size = [batch.slice(cut)], batch.num_rows - cut
     if held and size:
-        yield _rows(pa.Table.from_batches(held), wanted, cuts)
+        yield _rows(pa.Table.from_batches(held), wanted, grid, cuts)
 
 
 def _last_edge(before: pa.RecordBatch | None, batch: pa.RecordBatch) -> int | None:
@@ -163,17 +174,26 @@ def _time_of(batch: pa.RecordBatch) -> int:
     return int(unit - (1 << (_TIME_BITS - 1))) << _UNIT
 
 
-def _rows(table: pa.Table, wanted: Fields, cuts: Cuts) -> Rows:
+def _rows(table: pa.Table, wanted: Fields, grid: Grid, cuts: Cuts) -> Rows:
     table = table.combine_chunks()
     owner, devices, streams, number = owners(table)
-    columns: Columns = {"owner": owner}
-    for name in table.column_names:
-        if name not in ("device", "stream", "piece", "lane", "cut"):
-            columns[name] = numbers(table.column(name))
-    cut = _chunk(table.column("cut"))
-    for i, one in enumerate(cut.type):
-        columns[one.name] = numbers(cut.field(i))
+    columns: Columns = {"owner": owner} | {name: numbers(table.column(name)) for name in wanted.every}
+    columns |= {f"{end}_frame": grid.frame_of(columns[f"t_{end}"]) for end in ("first", "last")}
+    for of, names in _lists(wanted).items():
+        columns |= _listed(_chunk(table.column(of)), names)
     return Rows(as_frames(columns, wanted.every), devices, streams, pieces=pieces_of(devices, streams, number, cuts))
+
+
+def _listed(lists: pa.Array, names: Sequence[str]) -> Columns:
+    """The columns of rows whose `lists` have a number for each of the names, or are null: then they need none."""
+    there = np.flatnonzero(np.asarray(lists.is_valid()))
+    if not there.size:
+        return {name: unknown(BUCKET_FIELDS[name], len(lists)) for name in names}
+    told = numbers(lists.flatten()).reshape(there.size, len(names))
+    out = {name: np.zeros(len(lists), told.dtype) for name in names}
+    for name, column in zip(names, told.T, strict=True):
+        out[name][there] = column
+    return out
 
 
 def pieces_of(devices: pa.Array, streams: pa.Array, number: Ints, cuts: Cuts) -> tuple[Piece | None, ...] | None:

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from sluicegate.constants import LATE
-from sluicegate_cloud.documents import ARROW, fields_of
+from sluicegate_cloud.documents import ARROW, buffers_of, fields_of
 from sluicegate_cloud.grid import Ints
 from sluicegate_cloud.losses import After, Loss, Losses, gaps_of, packed
 from sluicegate_cloud.sameness import Buckets, Mask, parted_by, shared
@@ -48,9 +48,9 @@ _OF_A_PART = ("readings", "buckets", "gap", "doubt", "t_first", "t_last", "packe
 class Document:
     """One document on its way: what its row says, and what becomes of it; `final` once nothing later can change it.
 
-    `part`: its columns where not all of it is used; `used_from`: the ordinal from which on it is; `left`: the buckets
-    before; `used`, `doubt`: the buckets that are used, and how many of their readings are in doubt; `reached`: whether
-    what follows is judged by where it ends.
+    `packed`: its buckets, or what reads them; `part`: its columns where not all of it is used; `used_from`: the ordinal
+    from which on it is; `left`: the buckets before; `used`, `doubt`: the buckets that are used, and how many of their
+    readings are in doubt; `reached`: whether what follows is judged by where it ends.
     """
 
     row: dict[str, Any]
@@ -102,7 +102,8 @@ class Document:
     def buckets(self) -> Buckets:
         """Its buckets, unpacked when they are first compared."""
         if self._buckets is None:
-            self._buckets = Buckets.of(fields_of(self.packed.as_buffer(), self.row["buckets"]), self.row["center"])
+            packed = self.packed() if callable(self.packed) else self.packed
+            self._buckets = Buckets.of(fields_of(packed, self.row["buckets"]), self.row["center"])
         return self._buckets
 
     def begins(self, since: int) -> int | None:
@@ -352,7 +353,7 @@ def begun(owner: tuple[Any, ...]) -> int:
 
 def _documents(batch: pa.RecordBatch) -> list[Document]:
     rows = batch.select(_READ).to_pylist()
-    return [Document(row, packed) for row, packed in zip(rows, batch["packed"], strict=True)]
+    return [Document(row, packed) for row, packed in zip(rows, buffers_of(batch["packed"]), strict=True)]
 
 
 def _placed(batch: pa.RecordBatch, documents: list[Document]) -> pa.RecordBatch:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluicegate.format.gaps import NEVER
+from sluicegate_cloud.documents import buffers_of
 from sluicegate_cloud.grid import Ints
 from sluicegate_cloud.lines.placing import CATALOGUE, OWNED_BY, Document, Line, begun
 from sluicegate_cloud.losses import NOTHING, After, Before, Losses, losses_of
@@ -41,7 +43,7 @@ _SORTED = [
     ("digest", "ascending"), ("path", "ascending"),
 ]  # fmt: skip
 Row = dict[str, Any]
-Load = Callable[[Row], pa.Scalar]
+Load = Callable[[Row], pa.Buffer]
 Touched = dict[tuple[str, str], list[tuple[int, int]]]
 
 
@@ -160,7 +162,7 @@ def _by_line(documents: pa.Table) -> Iterator[tuple[tuple[str, str, str], list[R
     found: dict[tuple[str, str, str], list[Row]] = {}
     for row in documents.drop_columns(["extras", "skipped", "health", "packed"]).to_pylist():
         found.setdefault((row["device"], row["stream"], row["incarnation"]), []).append(row)
-    packed = dict(zip(documents["digest"].to_pylist(), documents["packed"], strict=True))
+    packed = dict(zip(documents["digest"].to_pylist(), buffers_of(documents["packed"]), strict=True))
     for owner, rows in found.items():
         for row in rows:
             row["packed"] = packed[row["digest"]]
@@ -175,16 +177,6 @@ class _Line:
     end: int
     rows: list[Row] = field(default_factory=list)
     touched: list[tuple[int, int]] = field(default_factory=list)
-
-
-class _Later:
-    """The buckets of a document in the ledger, read when they are first compared."""
-
-    def __init__(self, row: Row, load: Load) -> None:
-        self._row, self._load = row, load
-
-    def as_buffer(self) -> pa.Buffer:
-        return self._load(self._row).as_buffer()
 
 
 class _Lines:
@@ -211,7 +203,7 @@ class _Lines:
         begin, end = self._at.get(owner, (0, 0))
         cut = max(self._cut(begin, end, new), self._after_retired(begin, end))
         old = self._ledger.slice(cut, end - cut).to_pylist()
-        documents = [Document(row, _Later(row, load)) for row in old] + [Document(row, row["packed"]) for row in new]
+        documents = [Document(row, partial(load, row)) for row in old] + [Document(row, row["packed"]) for row in new]
         documents.sort(key=lambda each: (each.first, -each.row["readings"], each.row["digest"], each.row["path"]))
         line = Line(owner, ends=self._ends(begin, cut), losses=self._losses(owner, begin, cut))
         for document in documents:
@@ -236,7 +228,7 @@ class _Lines:
             first, last = (_ints(reached, name) for name in ("t_first", "t_last"))
             gone = some.filter(pc.greater(some["hole"].fill_null(0), 0))
             holes = np.stack([_ints(gone, name) for name in ("hole_from", "hole_to")], axis=1)
-            told = [losses_of(one.as_buffer()) for one in some["losses"].drop_null()]
+            told = [losses_of(one) for one in buffers_of(some["losses"].drop_null())]
             losses = np.concatenate(told) if told else losses_of(None)
             return Before(some["key"][0].as_py(), first, last, holes, losses, _after(reached["gaps"], last))
 

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluicegate_cloud.documents import buffers_of
 from sluicegate_cloud.fleet import wire
 from sluicegate_cloud.fleet.sparse import ALL_TIME
 from sluicegate_cloud.table import aside as asides
@@ -66,7 +67,7 @@ def merge(
         if judged.ledger.num_rows or new.num_rows:
             index |= ledgers.written(store, table)
         _keep_documents(store, definition, index, judged.fresh)
-        there_now = dict(zip(judged.fresh["digest"].to_pylist(), judged.fresh["packed"], strict=True))
+        there_now = dict(zip(judged.fresh["digest"].to_pylist(), buffers_of(judged.fresh["packed"]), strict=True))
     ledger = Ledger(table)
     aside = asides.found(definition, ledger, Kept(store, index["documents"], there_now))
     index[asides.NAME] = asides.to_index(aside)
@@ -86,13 +87,13 @@ def merge(
     return name, told
 
 
-def _one(store: Store, index: Index, row: dict[str, Any]) -> pa.Scalar:
+def _one(store: Store, index: Index, row: dict[str, Any]) -> pa.Buffer:
     """The packed buckets of a document that is kept."""
     for name in index["documents"][str(row["cell"])]:
         filters = [("device", "==", row["device"]), ("digest", "==", row["digest"])]
         found = store.read(name, ["packed"], filters)
         if found.num_rows:
-            return found["packed"][0]
+            return buffers_of(found["packed"])[0]
     raise ValueError(f"the buckets of {row['id']} are in no file of the table")
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluicegate_cloud.documents import fields_of
+from sluicegate_cloud.documents import buffers_of, fields_of
 from sluicegate_cloud.fleet.known import as_frames
-from sluicegate_cloud.fleet.packed import HOLES, columns_of, with_holes, with_losses
+from sluicegate_cloud.fleet.packed import HOLES, Missing, columns_of, with_missing
 from sluicegate_cloud.fleet.wire import Fields, Rows
 from sluicegate_cloud.grid import Grid, Ints
 from sluicegate_cloud.losses import LATEST
@@ -125,7 +125,7 @@ class Ledger:
 
 
 #: Packed buckets by the digest of their document.
-Packed = dict[str, pa.Scalar]
+Packed = dict[str, pa.Buffer]
 
 
 class Kept(NamedTuple):
@@ -177,7 +177,7 @@ def _packed(kept: Kept, ledger: Ledger, rows: Ints) -> dict[int, Any]:
         out[row] = table["part"][row]["packed"].as_buffer()
     if kept.held:
         there = [kept.held.get(digest) for digest in table["digest"].take(pa.array(whole)).to_pylist()]
-        out |= {row: one.as_buffer() for row, one in zip(whole.tolist(), there, strict=True) if one is not None}
+        out |= {row: one for row, one in zip(whole.tolist(), there, strict=True) if one is not None}
         whole = whole[np.array([one is None for one in there], bool)]
     cells = numbers_of(table, "cell")[whole]
     for cell in np.unique(cells).tolist():
@@ -187,11 +187,10 @@ def _packed(kept: Kept, ledger: Ledger, rows: Ints) -> dict[int, Any]:
         between = [("device", ">=", pc.min(devices).as_py()), ("device", "<=", pc.max(devices).as_py())]
         for name in kept.files[str(cell)]:
             found = kept.store.read(name, ["digest", "packed"], between)
-            at = pc.index_in(found["digest"], value_set=digests).combine_chunks()
-            valid = np.flatnonzero(np.asarray(pc.is_valid(at)))
-            column = found["packed"].combine_chunks()
-            for position, index in zip(valid.tolist(), at.drop_null().to_pylist(), strict=True):
-                out[int(mine[index])] = column[position].as_buffer()
+            at = pc.index_in(found["digest"], value_set=digests)
+            wanted = found["packed"].filter(pc.is_valid(at)) if at.null_count else found["packed"]
+            for index, one in zip(at.drop_null().to_pylist(), buffers_of(wanted), strict=True):
+                out[int(mine[index])] = one
     return out
 
 
@@ -211,11 +210,11 @@ def _rows(units: Sequence[Unit], ledger: Ledger, packed: dict[int, Any], wanted:
     if not kept.all():
         columns = {name: column[kept] for name, column in columns.items()}
     at = np.flatnonzero(ledger.hole[rows] > 0)
-    holes = {name: numbers_of(ledger.table, name)[rows[at]] for name in HOLES} if at.size else {}
-    columns = with_holes(columns, holes, owner[at], ledger.center[rows[at]], grid)
+    some = ledger.table.select(HOLES).take(pa.array(rows[at]))
+    holes = Missing({name: numbers_of(some, name) for name in HOLES}, owner[at], ledger.center[rows[at]])
     at = np.flatnonzero(ledger.losses[rows])
-    losses = [one.as_buffer() for one in ledger.table["losses"].take(pa.array(rows[at]))]
-    columns = with_losses(columns, losses, owner[at], ledger.center[rows[at]], grid)
+    losses = buffers_of(ledger.table["losses"].take(pa.array(rows[at])))
+    columns = with_missing(columns, holes, Missing(losses, owner[at], ledger.center[rows[at]]), grid)
     device, stream = (pa.array([unit[i] for unit in units], pa.string()) for i in (0, 1))
     with np.errstate(all="ignore"):
         return Rows(as_frames(columns, wanted.every), device, stream)

@@ -21,6 +21,7 @@ from exact_worlds import Score
 from merge_truth import Truth
 from random_worlds import MINUTE, Board, random_cut, random_fleet
 from table_worlds import differences, documents_of, table_of
+from test_many_streams import lists
 from thorough import number
 
 from sluicegate.format.bucket import Builder
@@ -32,7 +33,6 @@ from sluicegate_cloud.merging import answers
 from sluicegate_cloud.merging import whole as merging
 from sluicegate_cloud.merging.whole import whole
 from sluicegate_cloud.names import ALL
-from sluicegate_cloud.schema import BUCKET_FIELDS
 
 WANTED = wire.fields(ALL, folded=False)
 WORLDS = number(300, 6)
@@ -78,9 +78,7 @@ def on_the_wire(boards: Any, grid: Grid) -> pa.Table:
     columns |= {name: np.array([row[name] for row in rows]) for name in (*WANTED.every, "lane")}
     for name in ("first", "last"):
         columns[f"{name}_frame"] = grid.frame_of(np.array([row[f"t_{name}"] for row in rows]))
-    kinds = {"bigint": "i8", "double": "f8"}
-    cut = {name: pa.array(np.array([row[name] for row in rows], kinds[BUCKET_FIELDS[name]])) for name in WANTED.cut}
-    return pa.table(columns | {"cut": pa.StructArray.from_arrays([*cut.values()], [*cut])})
+    return pa.table(columns | lists(rows, WANTED, np.ones(len(rows), bool)))
 
 
 @pytest.mark.parametrize("seed", range(WORLDS))
@@ -92,7 +90,7 @@ def test_rows_of_spark_cut_by_time_have_the_windows_of_the_whole(seed: int) -> N
     boards = random_fleet(rng, cut, 3, 200)
     batches = on_the_wire(boards, grid).to_batches(rng.choice([1, 4, 9]))
     whole, parts = [
-        answered([batches], grid, partial(wire.whole_streams, wanted=WANTED, rows=rows, most=most), cut.most)
+        answered([batches], grid, partial(wire.whole_streams, wanted=WANTED, grid=grid, rows=rows, most=most), cut.most)
         for rows, most in ((1 << 16, 1 << 18), (rng.choice([1, 8]), rng.choice([1, 10])))
     ]
     assert differences(discrete(parts), discrete(whole))[:3] == []
@@ -111,8 +109,10 @@ def test_pieces_of_streams_have_the_windows_of_the_whole(seed: int) -> None:
     grid = Grid(cut.slide, cut.width, cut.origin)
     table = on_the_wire(random_fleet(rng, cut, 3, 200), grid)
     cuts = random_cuts(table.filter(pc.greater(table["n"], 0)), rng)
-    whole = answered([table.to_batches(9)], grid, wire.source(WANTED), cut.most)
-    source = partial(wire.whole_streams, wanted=WANTED, rows=rng.choice([1, 8]), most=rng.choice([1, 10]), cuts=cuts)
+    whole = answered([table.to_batches(9)], grid, wire.source(WANTED, grid), cut.most)
+    source = partial(
+        wire.whole_streams, wanted=WANTED, grid=grid, rows=rng.choice([1, 8]), most=rng.choice([1, 10]), cuts=cuts
+    )
     tasks = [in_pieces(table, cuts, number, grid) for number in (-1, 0, 1, 2, 3)]
     parts = answered([task.to_batches(rng.choice([1, 9])) for task in tasks], grid, source, cut.most)
     assert differences(discrete(parts), discrete(whole))[:3] == []
@@ -188,7 +188,7 @@ def test_a_stream_of_too_many_windows_is_refused_however_it_is_cut(
         builder.add(21.0, 100 * MINUTE * at + 1)
         buckets.append(builder.close())
     batches = on_the_wire([Board("d", [], [("0" * 16, 20.0, buckets)])], grid).to_batches(1)
-    source = partial(wire.whole_streams, wanted=WANTED, rows=rows, most=most)
+    source = partial(wire.whole_streams, wanted=WANTED, grid=grid, rows=rows, most=most)
     for way in (answers.devices, answers.shares):
         told = way(grid, source, ("mean",), 10)(batches)
         if refused:
@@ -204,7 +204,7 @@ def test_windows_of_all_are_added_up_some_at_a_time(seed: int, monkeypatch: pyte
     rng = random.Random(seed)
     cut = random_cut(rng)
     grid = Grid(cut.slide, cut.width, cut.origin)
-    source, batches = wire.source(WANTED), on_the_wire(random_fleet(rng, cut, 3, 200), grid).to_batches()
+    source, batches = wire.source(WANTED, grid), on_the_wire(random_fleet(rng, cut, 3, 200), grid).to_batches()
     with np.errstate(all="ignore"):
         added = pa.Table.from_batches([*answers.shares(grid, source, ALL, cut.most)(batches)])
     added = added.sort_by([(name, "ascending") for name in ("stream", "kind", "frame")])

@@ -102,13 +102,19 @@ def on_the_wire(fleet: list[list[Row]], grid: Grid, wanted: wire.Fields) -> pa.T
         columns[name] = np.array([row[name] for row in rows])
     for name in ("first", "last"):
         columns[f"{name}_frame"] = grid.frame_of(np.array([row[f"t_{name}"] for row in rows]))
-    cut = {name: np.array([row[name] for row in rows], "i8" if BUCKET_FIELDS[name] == "bigint" else "f8")
-           for name in wanted.cut}  # fmt: skip
     doubt = np.array([row["doubt"] for row in rows])
-    inside = (columns["first_frame"] == columns["last_frame"]) & (doubt == 0)
-    fields = [pa.array(column) for column in cut.values()]
-    columns["cut"] = pa.StructArray.from_arrays(fields, [*cut], mask=pa.array(inside))
-    return pa.table(columns | {"lane": np.array([row["lane"] for row in rows]) << 38})
+    needs = (columns["first_frame"] != columns["last_frame"]) | (doubt > 0)
+    return pa.table(columns | lists(rows, wanted, needs) | {"lane": np.array([row["lane"] for row in rows]) << 38})
+
+
+def lists(rows: list[Row], wanted: wire.Fields, needs: Any) -> dict[str, pa.Array]:
+    """What a cut `needs` of the rows, as `wire.laid_out` has it."""
+    out = {}
+    for of, kind, arrow in (("cut_numbers", "bigint", pa.int64()), ("cut_values", "double", pa.float64())):
+        names = [name for name in wanted.cut if BUCKET_FIELDS[name] == kind]
+        told = [[row[name] for name in names] if cut else None for row, cut in zip(rows, needs, strict=True)]
+        out[of] = pa.array(told, pa.list_(arrow))
+    return out
 
 
 @pytest.mark.parametrize(("batch", "rows"), [(10_000, 1 << 16), (97, 300), (1, 1)])
@@ -118,7 +124,7 @@ def test_batches_may_end_anywhere(fleet: list[list[Row]], batch: int, rows: int)
     wanted = wire.fields(ALL, folded=False)
     table = on_the_wire(some, grid, wanted)
     seen: dict[str, int] = {}
-    for told in wire.whole_streams(table.to_batches(batch), wanted, rows):
+    for told in wire.whole_streams(table.to_batches(batch), wanted, grid, rows):
         counts = np.bincount(told.columns["owner"], minlength=len(told.devices))
         for name, count in zip(told.devices.to_pylist(), counts, strict=True):
             assert name not in seen
@@ -136,7 +142,7 @@ def test_the_pass_gives_the_rows_of_the_core(fleet: list[list[Row]]) -> None:
     """Arrow batches in, window rows out: what each stream's components come to when they are lowered."""
     grid, wanted = Grid(300, 4, 0), wire.fields(ALL, folded=False)
     table = on_the_wire(fleet, grid, wanted)
-    rows = rows_of(list(answers.devices(grid, wire.source(wanted), ALL, 50)(table.to_batches(500))))
+    rows = rows_of(list(answers.devices(grid, wire.source(wanted, grid), ALL, 50)(table.to_batches(500))))
     for stream in fleet:
         mine = [row for row in rows if row["device"] == stream[0]["device"]]
         axis, told = components(frame_rows(stream, 300, 0), grid, 50, NEEDED)
@@ -155,9 +161,8 @@ def test_the_pass_gives_the_rows_of_the_core(fleet: list[list[Row]]) -> None:
 
 def fleet_rows(tables: list[pa.Table], grid: Grid, wanted: wire.Fields) -> list[dict[str, Any]]:
     """The windows of all devices, each table being a task's."""
-    shares = [
-        batch for table in tables for batch in answers.shares(grid, wire.source(wanted), ALL, 50)(table.to_batches(500))
-    ]
+    told = answers.shares(grid, wire.source(wanted, grid), ALL, 50)
+    shares = [batch for table in tables for batch in told(table.to_batches(500))]
     held = pa.Table.from_batches(shares).sort_by([(name, "ascending") for name in ("stream", "kind", "frame")])
     return rows_of(list(whole(grid, ALL, 50)(held.to_batches(300))))
 

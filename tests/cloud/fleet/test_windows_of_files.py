@@ -79,7 +79,9 @@ def expected(fleet: list[list[Row]]) -> list[dict[str, Any]]:
     """The windows of the rows that Spark lays out."""
     wanted = wire.fields(ALL, folded=False)
     alone = [on_the_wire([stream], GRID, wanted) for stream in fleet]
-    out = [batch for one in alone for batch in answers.devices(GRID, wire.source(wanted), ALL, 50)(one.to_batches())]
+    out = [
+        batch for one in alone for batch in answers.devices(GRID, wire.source(wanted, GRID), ALL, 50)(one.to_batches())
+    ]
     return sorted(rows_of(out), key=lambda row: (row["device"], row["stream"], row["window_start"]))
 
 
