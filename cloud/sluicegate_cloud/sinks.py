@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 from sluicegate_cloud.errors import SinkError
+from sluicegate_cloud.schema import ddl
 
 WINDOWS, SUMMARY = "windows", "summary.json"
 _NEW = ".windows-new"
@@ -186,10 +187,10 @@ def replace_windows(names: Iterable[str], out: Path) -> Path:
 
 def write_windows(windows: DataFrame, out: Path) -> Path:
     """Replace OUT/windows by the rows of `windows`, a task for some devices. Raises SinkError as `prepare` does."""
-    prepare(out)
+    sink = Sink(str(new_windows(out)))
     ordered = windows.repartition("stream", "device").sortWithinPartitions("stream", "device", "window_start")
-    ordered.write.mode("overwrite").partitionBy("stream").parquet((out / _NEW).absolute().as_uri())
-    return _replaced(out)
+    names = ordered.mapInArrow(into(iter, sink), ddl(sink.schema)).collect()
+    return replace_windows((row["name"] for row in names), out)
 
 
 def _replaced(out: Path) -> Path:

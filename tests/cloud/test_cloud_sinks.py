@@ -49,6 +49,15 @@ def test_rows_of_any_stream_come_back_in_order(tmp_path: Path) -> None:
         assert table.equals(table.sort_by(by[1:]))
 
 
+def test_rows_of_a_data_frame_come_back_in_spark_too(spark: Any, tmp_path: Path) -> None:
+    """Spark itself names the folder of a stream as that of nulls, and reads none of its names back."""
+    rows = pa.Table.from_batches([batch for task in (1, 2) for batch in batches(task)])
+    sinks.write_windows(spark.createDataFrame(rows), tmp_path)
+    found = spark.read.parquet(str(tmp_path / sinks.WINDOWS)).select(rows.column_names).toArrow()
+    by = [(name, "ascending") for name in ("stream", "device", "window_start")]
+    assert found.sort_by(by).to_pylist() == rows.sort_by(by).to_pylist()
+
+
 def test_more_streams_than_a_process_may_have_files_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of any device, one after the other and mixed; what is held for all of them together is bounded too."""
     monkeypatch.setattr(sinks, "_HELD", 50)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,11 @@ class Presence:
     possible: NDArray[np.bool_]
     certain: NDArray[np.bool_]
     expected: NDArray[np.bool_]
+
+    @cached_property
+    def everywhere(self) -> bool:
+        """Whether each window certainly holds a reading, and is expected to."""
+        return bool(self.certain.all() and self.expected.all())
 
 
 _EPSILON = float(np.finfo(np.float64).eps)
@@ -89,20 +95,18 @@ def _spread(parts: Columns, presence: Presence) -> Columns:
 def _range(known: Columns) -> Columns:
     """From the intervals of the extremes; exact where both are."""
     value = np.maximum(known["max"] - known["min"], 0.0)
-    low, _ = _difference(known["max_low"], known["min_high"])
-    _, high = _difference(known["max_high"], known["min_low"])
+    low, high = _least_apart(known["max_low"], known["min_high"]), -_least_apart(known["min_low"], known["max_high"])
     out = {"range": value, "range_low": np.maximum(low, 0.0), "range_high": high}
     return out | {"range_exact": known["max_exact"] & known["min_exact"]}
 
 
-def _difference(a: Floats, b: Floats) -> tuple[Floats, Floats]:
-    """Between which numbers a − b lies: one, unless it was rounded (what was lost: Knuth's sum of two)."""
+def _least_apart(a: Floats, b: Floats) -> Floats:
+    """A number that a − b is not below: itself, unless it was rounded up (what was lost: Knuth's sum of two)."""
     apart = a - b
     with np.errstate(invalid="ignore"):
         lost = (a - (apart - (apart - a))) - (b + (apart - a))
-    return np.where(lost < 0, np.nextafter(apart, -np.inf), apart), np.where(
-        lost > 0, np.nextafter(apart, np.inf), apart
-    )
+    rounded = lost < 0
+    return np.where(rounded, np.nextafter(apart, -np.inf), apart) if rounded.any() else apart
 
 
 def _answer(name: str, value: Floats, low: Floats, high: Floats, slack: Floats, presence: Presence) -> Columns:
@@ -110,7 +114,7 @@ def _answer(name: str, value: Floats, low: Floats, high: Floats, slack: Floats, 
     exact = (high - low <= slack) & np.isfinite(slack)
     low, high = low - slack, high + slack
     value = np.clip(value, low, high)
-    if name != "sum":
+    if name != "sum" and not presence.everywhere:
         value = np.where(presence.expected, value, np.nan)
         low, high = (np.where(presence.possible, of, np.nan) for of in (low, high))
         exact = (exact & presence.certain) | ~presence.possible

@@ -110,15 +110,18 @@ class Ledger:
     def overlapping(self, rows: Ints, times: tuple[int, int]) -> Ints:
         """Those that have a bucket, a hole or a loss between the times."""
         low, high = times
-        inside = self.used[rows] & (self.of["t_last"][rows] >= low) & (self.of["t_first"][rows] <= high)
+        inside = self.have_buckets(rows, low, high)
         holes = (self.hole[rows] > 0) & (self.hole_high[rows] >= low) & (self.hole_low[rows] <= high)
         losses = self.losses[rows] & (self.loss_high[rows] >= low) & (self.loss_low[rows] <= high)
         return np.asarray(rows[inside | holes | losses])
 
+    def have_buckets(self, rows: Ints, low: Ints | int, high: Ints | int) -> Any:
+        """Which of them have a bucket in use between the times: what others say is missing needs none of theirs."""
+        return self.used[rows] & (self.of["t_last"][rows] >= low) & (self.of["t_first"][rows] <= high)
+
     def cuts(self, rows: Ints, times: tuple[int, int]) -> list[int]:
         """Where those documents are cut between the times, so that no part has many more than MOST buckets."""
-        mine = self.overlapping(rows, times)
-        mine = mine[self.used[mine]]
+        mine = rows[self.have_buckets(rows, *times)]
         mine = mine[np.argsort(self.of["t_first"][mine], kind="stable")]
         part = np.cumsum(self.of["buckets"][mine]) // MOST
         return [int(time) for time in self.of["t_first"][mine][1:][np.diff(part) > 0]]
@@ -141,7 +144,8 @@ def gathered(
 ) -> Iterator[tuple[list[Unit], Rows]]:
     """Units that are answered together, and the rows of buckets of them: owner i is unit i."""
     for some in _runs(units, ledger, _HELD // _BYTES):
-        packed = _packed(kept, ledger, np.unique(np.concatenate([unit.rows for unit in some])))
+        needed = (unit.rows[ledger.have_buckets(unit.rows, *unit.times)] for unit in some)
+        packed = _packed(kept, ledger, np.unique(np.concatenate([*needed])))
         for few in _runs(some, ledger, _ROWS):
             yield few, _rows(few, ledger, packed, wanted, grid)
 
@@ -152,7 +156,7 @@ def _runs(units: Iterable[Unit], ledger: Ledger, most: int) -> Iterator[list[Uni
     size = 0
     for unit in units:
         held.append(unit)
-        size += int(ledger.of["buckets"][unit.rows].sum())
+        size += int(ledger.of["buckets"][unit.rows[ledger.have_buckets(unit.rows, *unit.times)]].sum())
         if size >= most:
             yield held
             held, size = [], 0
@@ -199,7 +203,7 @@ def _rows(units: Sequence[Unit], ledger: Ledger, packed: dict[int, Any], wanted:
     rows = np.concatenate([unit.rows for unit in units])
     owner = np.repeat(np.arange(len(units)), [unit.rows.size for unit in units])
     low, high = (np.array([unit.times[i] for unit in units])[owner] for i in (0, 1))
-    used = ledger.used[rows]
+    used = ledger.have_buckets(rows, low, high)
     counts = ledger.of["buckets"][rows[used]]
     pieces = [fields_of(packed[row], count) for row, count in zip(rows[used].tolist(), counts.tolist(), strict=True)]
     of_bucket = np.repeat(np.arange(used.sum()), counts)

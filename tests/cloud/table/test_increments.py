@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import os
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from random_worlds import random_cut, random_fleet
-from table_worlds import definition_of, differences, documents_of, here, store_at, table_of, take_in, windows
+from random_worlds import MINUTE, random_cut, random_fleet
+from table_worlds import anew, definition_of, differences, documents_of, here, store_at, table_of, take_in, windows
 from thorough import number
 
+from sluicegate.format.bucket import Builder
+from sluicegate.format.chunk import Chunk, encode
 from sluicegate_cloud.names import ALL
 from sluicegate_cloud.table import adding, answering, run, shard, units, whole
+from sluicegate_cloud.table.versions import DAY_US, Definition
 
 WORLDS = number(300, 4)
 
@@ -139,6 +143,33 @@ def test_what_goes_to_the_disk_between_has_the_rows_of_what_is_held(
         assert differences(*found)[:5] == [], seed
     assert len(folders) > 2
     assert not any(map(os.path.exists, folders))
+
+
+def test_losses_that_nobody_can_place_cost_no_reading_of_their_documents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They count in each window of the stream; a run with a new document reads it and its neighbour, no more."""
+    rows, days = list[int](), [*_days_of_a_clock_set_back(13)]
+    store, version = store_at(tmp_path, Definition(2 * MINUTE, MINUTE, 0, ("count", "min", "max"), 1, DAY_US))
+    version = take_in(store, version, table_of(days[:12]))
+    packed = units._packed
+    monkeypatch.setattr(units, "_packed", lambda *of: rows.append(of[2].size) or packed(*of))
+    version = take_in(store, version, table_of(days[12:], since=12))
+    assert 1 <= sum(rows) <= 2
+    assert differences(windows(store, version), windows(store, anew(store, version))) == []
+    assert max(row["completeness"] or 0 for row in windows(store, version).values()) < 1
+
+
+def _days_of_a_clock_set_back(days: int) -> Iterator[bytes]:
+    """A document a day; in each, but for the last, readings are lost just where the clock is set back."""
+    builder = Builder(20.0)
+    for day in range(days):
+        buckets, start = [], 20_000 * DAY_US + day * DAY_US
+        for at in range(30):
+            is_back = at == 20 and day < days - 1
+            builder.add(20.0, start + (10 if is_back else at) * MINUTE + is_back, 3 if is_back else 0)
+            buckets.append(builder.close())
+        yield encode(Chunk("d", "s", "0" * 16, 20.0, buckets, [None] * len(buckets)))
 
 
 def test_a_table_of_documents_that_cannot_be_read_has_no_rows(tmp_path: Path) -> None:
