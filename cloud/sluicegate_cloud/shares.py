@@ -26,9 +26,3 @@ def exact_shares(windows: Iterable[pa.RecordBatch], aggregates: Sequence[str]) -
             exact[name] += pc.sum(of_rows.filter(held[f"{name}_exact"])).as_py() or 0
     shares = {name: count / some if some else None for name, count in exact.items()}
     return {"rows": rows, "with_readings": some, "in_spans": spans, "exact": shares}
-
-
-def exact_share(held: pa.Table, name: str) -> float | None:
-    """Of the windows that the rows stand for, how many are exact; None where there is none."""
-    in_all = pc.sum(held["windows"]).as_py()
-    return (pc.sum(held["windows"].filter(held[f"{name}_exact"])).as_py() or 0) / in_all if in_all else None

@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
 from sluicegate_cloud.errors import SinkError
 from sluicegate_cloud.names import AGGREGATES, ALL
+from sluicegate_cloud.report import series as series_of
 from sluicegate_cloud.report import write_report
 from sluicegate_cloud.report.series import BUDGET, LEAST_POINTS, MAX_SERIES, all_series
 
@@ -71,6 +73,22 @@ def test_a_thinned_series_loses_no_band() -> None:
     assert min(x for x in mean["low"] if x is not None) == -7
     assert max(x for x in mean["high"] if x is not None) == 99
     assert series[0]["thinned"]
+
+
+def test_a_series_is_drawn_a_batch_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In whatever order its windows lie in a table's files, and though a clock was years off for one of them."""
+    monkeypatch.setattr(series_of, "HELD", 512)
+    table = window_table("board", 30_000)
+    far = pa.array(np.r_[table["window_start"].to_numpy()[:-1], 1 << 60])
+    table = table.set_column(table.column_names.index("window_start"), "window_start", far)
+    rows = table.take(pa.array(np.random.default_rng(1).permutation(30_000))).to_batches(997)
+    drawn, ordered = (all_series(ds.dataset(some))[0][0] for some in (rows, table.to_batches()))
+    for one in (drawn, ordered):
+        assert 200 <= len(one["t"]) <= 400
+        assert (min(one["mean"]["low"][:-1]), max(one["mean"]["high"][:-1])) == (-7, 99)
+        assert one["facts"]["windows"] == 29_999
+        assert one["facts"]["half_width"]["mean"] == pytest.approx(0.5)
+    assert drawn["facts"]["exact"] == ordered["facts"]["exact"]
 
 
 def test_a_span_counts_as_often_as_the_windows_it_stands_for() -> None:

@@ -205,8 +205,8 @@ def _in_order(rows: Columns) -> Columns:
 def _taken(column: NDArray[Any], wanted: Any) -> NDArray[Any]:
     """Those entries; of a column that takes no room (`wire.unknown`) they take none."""
     if not column.size or column.strides != (0,) or isinstance(wanted, slice):
-        return column[wanted]
-    return np.broadcast_to(column[0], np.count_nonzero(wanted) if wanted.dtype == bool else wanted.size)
+        return np.asarray(column[wanted])
+    return np.broadcast_to(column[0], int(np.count_nonzero(wanted)) if wanted.dtype == bool else wanted.size)
 
 
 def _owners(rows: Columns, shift: Ints, lane: Ints) -> Owners:

@@ -42,7 +42,7 @@ def page_data(merged: Path | Told, demo_summary: Path | None = None, devices: Se
     fleet = summarised(windows, summary, devices)
     drawn = fleet.pop("draw")
     chosen = None if drawn is None else ds.field("device").isin(drawn) | ds.field("device").is_null()
-    series, _ = all_series(windows.to_table(filter=chosen))
+    series, _ = all_series(windows, chosen)
     sent = read_json(demo_summary, "give a demo's summary.json").get("bytes", {}) if demo_summary else {}
     told = {name: value for name, value in summary.items() if name not in ("devices", "streams")}
     return {"summary": told, "fleet": fleet, "series": series, "bytes": sent}

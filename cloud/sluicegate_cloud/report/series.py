@@ -6,32 +6,66 @@ the worst completeness and the coarsest resolution among them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
 from sluicegate_cloud.names import AGGREGATES, ALL
-from sluicegate_cloud.shares import exact_share
 
 #: Points and series that a page holds at most: about 4 MB of numbers in all.
 MAX_POINTS, MAX_SERIES, BUDGET = 400, 240, 24_000
 LEAST_POINTS = 60
+#: Numbers of a series that are held of which quantiles are taken: of more about every so manieth.
+HELD = 8_192
 Numbers = NDArray[np.float64]
+#: A stream, and whose: None, all devices'.
+Key = tuple[str, str | None]
 
 
-def all_series(windows: pa.Table) -> tuple[list[dict[str, Any]], int]:
-    """Series for the page, the fleet's first, then devices by name; and how many there are in all."""
-    keys = windows.group_by(["stream", "device"]).aggregate([]).to_pylist()
-    keys.sort(key=lambda key: (key["device"] is not None, key["device"] or "", key["stream"]))
-    shown = keys[:MAX_SERIES]
-    budget = BUDGET * len(AGGREGATES) // max(len(answered(windows.schema)), len(AGGREGATES))
+def all_series(windows: ds.Dataset | pa.Table, wanted: pc.Expression | None = None) -> tuple[list[dict[str, Any]], int]:
+    """Series for the page, the fleet's first, then devices by name; and how many there are in all.
+
+    `wanted`: of which rows. They are read twice, a batch at a time: where points begin, and what they are.
+    """
+    given = ds.dataset(windows) if isinstance(windows, pa.Table) else windows
+    starts: dict[Key, Sample] = {}
+    for key, rows in _by_series(given, ["stream", "device", "window_start"], wanted):
+        starts.setdefault(key, Sample()).take(_numbers(rows["window_start"]))
+    shown = sorted(starts, key=lambda key: (key[1] is not None, key[1] or "", key[0]))[:MAX_SERIES]
+    names = answered(given.schema)
+    budget = BUDGET * len(AGGREGATES) // max(len(names), len(AGGREGATES))
     points = max(LEAST_POINTS, min(MAX_POINTS, budget // max(len(shown), 1)))
-    ordered = windows.sort_by("window_start")
-    return [one_series(_rows_of(ordered, key), key, points) for key in shown], len(keys)
+    series = {key: Series(starts[key], points, names) for key in shown}
+    needed = ["stream", "device", "window_start", "window_end", "windows", "count_high", "completeness"]
+    needed += ["resolution_us", *(f"{name}{end}" for name in names for end in ("", "_low", "_high", "_exact"))]
+    for key, rows in _by_series(given, [*dict.fromkeys(needed)], wanted):
+        if key in series:
+            series[key].take(rows)
+    return [{"stream": stream, "device": device} | series[stream, device].told() for stream, device in shown], len(
+        starts
+    )
+
+
+def _by_series(
+    windows: ds.Dataset, columns: list[str], wanted: pc.Expression | None
+) -> Iterator[tuple[Key, pa.RecordBatch]]:
+    """The rows of one series after the other, as they come."""
+    for batch in windows.to_batches(columns=columns, filter=wanted):
+        if not batch.num_rows:
+            continue
+        streams, devices = (batch[name].dictionary_encode() for name in ("stream", "device"))
+        others = len(devices.dictionary)
+        code = streams.indices.to_numpy() * (others + 1) + devices.indices.fill_null(others).to_numpy()
+        for one in np.unique(code).tolist():
+            mine = code == one
+            device = None if one % (others + 1) == others else devices.dictionary[one % (others + 1)].as_py()
+            rows = batch if mine.all() else batch.filter(pa.array(mine))
+            yield (streams.dictionary[one // (others + 1)].as_py(), device), rows
 
 
 def answered(schema: pa.Schema) -> list[str]:
@@ -39,47 +73,89 @@ def answered(schema: pa.Schema) -> list[str]:
     return [name for name in ALL if f"{name}_exact" in schema.names]
 
 
-def one_series(rows: pa.Table, key: dict[str, Any], points: int) -> dict[str, Any]:
-    """One stream of one device (null: of the fleet) as lists of numbers, at most `points` long; times in ms."""
-    bins = _bins(rows.num_rows, points)
-    series: dict[str, Any] = {"stream": key["stream"], "device": key["device"]}
-    series["t"] = _thin(rows, "window_start", bins, np.fmin, 1e-3)
-    series["end"] = _thin(rows, "window_end", bins, np.fmax, 1e-3)
-    for name in answered(rows.schema):
-        series[name] = {
-            "from": _thin(rows, name, bins, np.fmin),
-            "to": _thin(rows, name, bins, np.fmax),
-            "low": _thin(rows, f"{name}_low", bins, np.fmin),
-            "high": _thin(rows, f"{name}_high", bins, np.fmax),
-        }
-    series["completeness"] = _thin(rows, "completeness", bins, np.fmin)
-    series["resolution"] = _thin(rows, "resolution_us", bins, np.fmax, 1e-6)
-    return series | {"facts": facts(rows), "thinned": rows.num_rows > points}
+class Sample:
+    """Numbers that come some at a time: all of them, or about every so manieth, some HELD at most."""
+
+    def __init__(self) -> None:
+        self.seen, self._step, self._held = 0, 1, np.zeros(0)
+
+    def take(self, values: Numbers) -> None:
+        """The next."""
+        self._held = np.concatenate((self._held, values[-self.seen % self._step :: self._step]))
+        self.seen += values.size
+        while self._held.size > HELD:
+            self._held, self._step = self._held[::2], 2 * self._step
+
+    def ascending(self) -> Numbers:
+        """Those that are held."""
+        return np.sort(self._held)
 
 
-def facts(rows: pa.Table) -> dict[str, Any]:
-    """What the table says of a series: windows with readings; by aggregate the exact share and half a band."""
-    held = rows.filter(pc.greater(rows["count_high"], 0))
-    shares = {name: exact_share(held, name) for name in answered(rows.schema)}
-    return {
-        "windows": pc.sum(held["windows"]).as_py() or 0,
-        "exact": {name: rounded(share) for name, share in shares.items()},
-        "half_width": {name: _half_width(held, name) for name in answered(rows.schema)},
-        "completeness": _mean(rows["completeness"]),
-        "resolution": _scaled(_mean(held["resolution_us"]), 1e-6),
-    }
+class Series:
+    """One stream of one device, or of all: its points, and what a table says of it."""
+
+    def __init__(self, starts: Sample, points: int, names: Sequence[str]) -> None:
+        """`starts`: of its windows, where at most so many `points` begin; `names` of the aggregates."""
+        self._names, self._is_thinned = names, starts.seen > points
+        held = starts.ascending()
+        self._begins = np.unique(held[_bins(held.size, points)])
+        self._begins[0] = -np.inf
+        self._points: dict[str, Numbers] = {}
+        self._windows, self._exact = 0, dict.fromkeys(names, 0)
+        self._half = {name: Sample() for name in names}
+        self._means = {"completeness": (0.0, 0), "resolution_us": (0.0, 0)}
+
+    def take(self, rows: pa.RecordBatch) -> None:
+        """Rows of it, in any order."""
+        at = np.searchsorted(self._begins, _numbers(rows["window_start"]), side="right") - 1
+        self._fold("t", at, rows["window_start"], np.fmin)
+        self._fold("end", at, rows["window_end"], np.fmax)
+        for name in self._names:
+            for of, end, worst in (("from", "", np.fmin), ("to", "", np.fmax), ("low", "_low", np.fmin),
+                                   ("high", "_high", np.fmax)):  # fmt: skip
+                self._fold(f"{name}:{of}", at, rows[f"{name}{end}"], worst)
+        self._fold("completeness", at, rows["completeness"], np.fmin)
+        self._fold("resolution", at, rows["resolution_us"], np.fmax)
+        self._tell(rows)
+
+    def _fold(self, name: str, at: NDArray[np.int64], column: Any, worst: np.ufunc) -> None:
+        points = self._points.setdefault(name, np.full(self._begins.size, np.nan))
+        worst.at(points, at, _numbers(column))
+
+    def _tell(self, rows: pa.RecordBatch) -> None:
+        held = _numbers(rows["count_high"]) > 0
+        windows = np.where(held, _numbers(rows["windows"]), 0)
+        self._windows += int(windows.sum())
+        for name in self._names:
+            exact = np.asarray(rows[f"{name}_exact"].fill_null(False).to_numpy(zero_copy_only=False), bool)
+            self._exact[name] += int(windows[exact].sum())
+            half = (_numbers(rows[f"{name}_high"]) - _numbers(rows[f"{name}_low"])) / 2
+            self._half[name].take(half[held & ~exact & ~np.isnan(half)])
+        for name, some in (("completeness", np.ones_like(held)), ("resolution_us", held)):
+            values = _numbers(rows[name])
+            values = values[some & ~np.isnan(values)]
+            self._means[name] = self._means[name][0] + float(values.sum()), self._means[name][1] + values.size
+
+    def told(self) -> dict[str, Any]:
+        """As lists of numbers, times in ms; `facts`: windows with readings; the share of them that is exact and half a
+        band, the median of those that are not, by aggregate.
+        """
+        some = np.isfinite(self._points["t"])
+        lists = {name: [*_plain(of[some] * _SCALES.get(name, 1.0))] for name, of in self._points.items()}
+        out: dict[str, Any] = {name: lists[name] for name in ("t", "end")}
+        for name in self._names:
+            out[name] = {of: lists[f"{name}:{of}"] for of in ("from", "to", "low", "high")}
+        out |= {name: lists[name] for name in ("completeness", "resolution")}
+        means = {name: total / count if count else None for name, (total, count) in self._means.items()}
+        exact = {name: rounded(count / self._windows if self._windows else None) for name, count in self._exact.items()}
+        half = {name: of.ascending() for name, of in self._half.items()}
+        facts = {"windows": self._windows, "exact": exact, "completeness": rounded(means["completeness"])}
+        facts |= {"half_width": {name: rounded(float(np.median(of))) if of.size else None for name, of in half.items()}}
+        facts |= {"resolution": None if means["resolution_us"] is None else rounded(means["resolution_us"] * 1e-6)}
+        return out | {"facts": facts, "thinned": self._is_thinned}
 
 
-def _half_width(held: pa.Table, name: str) -> float | None:
-    """Half the width of a band, the median of the windows that are not exact; None where all are."""
-    uncertain = held.filter(pc.invert(held[f"{name}_exact"]))
-    half = pc.divide(pc.cast(pc.subtract(uncertain[f"{name}_high"], uncertain[f"{name}_low"]), pa.float64()), 2.0)
-    return rounded(pc.quantile(half, 0.5)[0].as_py()) if pc.count(half).as_py() else None
-
-
-def _rows_of(windows: pa.Table, key: dict[str, Any]) -> pa.Table:
-    device = pc.is_null(windows["device"]) if key["device"] is None else pc.equal(windows["device"], key["device"])
-    return windows.filter(pc.and_kleene(pc.equal(windows["stream"], key["stream"]), device))
+_SCALES = {"t": 1e-3, "end": 1e-3, "resolution": 1e-6}
 
 
 def _bins(rows: int, points: int) -> NDArray[np.int64]:
@@ -87,11 +163,8 @@ def _bins(rows: int, points: int) -> NDArray[np.int64]:
     return np.unique(np.linspace(0, rows, min(rows, points), endpoint=False).astype(np.int64))
 
 
-def _thin(
-    rows: pa.Table, name: str, bins: NDArray[np.int64], worst: np.ufunc, scale: float = 1.0
-) -> list[float | None]:
-    values = rows[name].cast(pa.float64()).to_numpy()
-    return list(_plain(worst.reduceat(values, bins) * scale))
+def _numbers(column: pa.Array) -> Numbers:
+    return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
 
 
 def _plain(values: Numbers) -> Iterator[float | None]:
@@ -106,12 +179,3 @@ def rounded(value: float | None) -> float | None:
         return None
     near = float(f"{value:.9g}") if abs(value) < 1e9 else round(value)
     return int(near) if near == int(near) else near
-
-
-def _mean(values: Any) -> float | None:
-    mean: float | None = pc.mean(values).as_py()
-    return rounded(mean)
-
-
-def _scaled(value: float | None, scale: float) -> float | None:
-    return None if value is None else rounded(value * scale)
