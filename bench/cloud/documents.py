@@ -2,9 +2,10 @@
 
 python -m bench.cloud.documents [--buckets 200000] [--small 100000] [--out bench/results/cloud_documents.json]
 
-Documents of 500 buckets are decoded in this process (buckets a second of its processor, best of three). Small ones of
-two buckets are listed, decoded and told apart by Spark on two cores. The micro-batch has 100,000 buckets of 200
-devices: `cloud stream` from a folder into windows of 60 frames, after one on a small folder.
+Documents of 500 buckets are decoded in this process (buckets a second of its processor, best of three), and again where
+each fifth bucket tells of a loss. Small ones of two buckets are listed, decoded and told apart by Spark on two cores.
+The micro-batch has 100,000 buckets of 200 devices: `cloud stream` from a folder into windows of 60 frames, after one on
+a small folder.
 """
 
 from __future__ import annotations
@@ -34,11 +35,12 @@ SECOND, READINGS, LARGE, FEW, BATCH = 1_000_000, 10, 500, 2, 100_000
 ASKED = ("count", "sum", "mean", "std", "min", "max")
 
 
-def buckets_of(count: int) -> list[Bucket]:
-    """So many buckets of a reading a second, quarters that go up and down."""
+def buckets_of(count: int, every: int | None = None) -> list[Bucket]:
+    """So many buckets of a reading a second, quarters that go up and down; in `every` so manieth three are lost."""
     builder, out = Builder(20.0), []
     for at in range(count * READINGS):
-        builder.add(20 + (at * 7 % 40) / 4, 1_793_491_200 * SECOND + at * SECOND)
+        is_lost = every is not None and at % (every * READINGS) == READINGS // 2
+        builder.add(20 + (at * 7 % 40) / 4, 1_793_491_200 * SECOND + at * SECOND, 3 if is_lost else 0)
         if at % READINGS == READINGS - 1:
             out.append(builder.close())
     return out
@@ -74,12 +76,13 @@ def read(paths: list[str]) -> float:
 def measured(folder: Path, buckets: int, small: int) -> Iterator[dict[str, Any]]:
     """The three, one after the other; what is made is removed."""
     large = buckets_of(LARGE)
-    paths = write(folder / "large", max(buckets // LARGE, 1), large)
-    size = sum(Path(path).stat().st_size for path in paths)
-    seconds = read(paths)
-    row: dict[str, Any] = {"what": "decoded", "documents": len(paths), "buckets": len(paths) * LARGE, "bytes": size}
-    yield row | {"cpu_s": round(seconds, 3), "buckets_a_core": round(row["buckets"] / seconds)}
-    shutil.rmtree(folder / "large")
+    for what, some in (("decoded", large), ("decoded, each fifth with a loss", buckets_of(LARGE, 5))):
+        paths = write(folder / "large", max(buckets // LARGE, 1), some)
+        size = sum(Path(path).stat().st_size for path in paths)
+        seconds = read(paths)
+        row: dict[str, Any] = {"what": what, "documents": len(paths), "buckets": len(paths) * LARGE, "bytes": size}
+        yield row | {"cpu_s": round(seconds, 3), "buckets_a_core": round(row["buckets"] / seconds)}
+        shutil.rmtree(folder / "large")
     spark = spark_session("local[2]", {**QUICK, "spark.driver.memory": "1g"})
     try:
         write(folder / "few", 100, large[:FEW])

@@ -49,10 +49,10 @@ def test_the_checksums_are_those_of_the_script(tmp_path: Path) -> None:
         delta.settings(tmp_path)
 
 
-def rows(place: Path) -> dict[Any, Any]:
-    """What the table's log says is there, as `table_worlds.windows` tells it."""
+def rows(place: Path, upto: int | None = None) -> dict[Any, Any]:
+    """What the table's log says is there, or was once so many commits had come, as `table_worlds.windows` tells it."""
     files: dict[str, Any] = {}
-    for commit in sorted((place / "_delta_log").glob("*.json")):
+    for commit in commits(place)[:upto]:
         for action in map(json.loads, commit.read_text().splitlines()):
             if "remove" in action:
                 files.pop(action["remove"]["path"])
@@ -66,6 +66,11 @@ def rows(place: Path) -> dict[Any, Any]:
            for row in found}  # fmt: skip
     assert len(out) == len(found), "two rows of one window"
     return out
+
+
+def commits(place: Path) -> list[Path]:
+    """Of the table's log."""
+    return sorted((place / "_delta_log").glob("*.json"))
 
 
 @dataclass
@@ -122,8 +127,8 @@ def test_a_table_made_anew_at_the_same_place_has_published_nothing(
 def test_a_delta_table_follows_the_table(jars: Path, tmp_path: Path) -> None:
     """Published after each run, and twice: the rows are the table's, to the bit, with their revisions.
 
-    So are they of another table at the same place, whose versions have the same numbers. The clocks of two boards are
-    where no calendar is.
+    What was there before stays, by its number, though the table keeps one version. So are they of another table at the
+    same place, whose versions have the same numbers. The clocks of two boards are where no calendar is.
     """
     rng, out = random.Random(8), tmp_path / "out"
     documents = documents_of(random_fleet(rng, CUT, 4, 40, ordinary=True), "s", rng)
@@ -131,7 +136,7 @@ def test_a_delta_table_follows_the_table(jars: Path, tmp_path: Path) -> None:
                   for at in (1 << 60, -(1 << 60))]  # fmt: skip
     rng.shuffle(documents)
     store, version = store_at(tmp_path / "table", definition_of(CUT, ("count", "mean", "max"), by=(("site",),)))
-    third, gone = len(documents) // 3, 0
+    third, gone, then = len(documents) // 3, 0, dict[int, Any]()
     with driver("local[2]", tmp_path, str(jars)) as at:
 
         def published() -> int:
@@ -148,10 +153,12 @@ def test_a_delta_table_follows_the_table(jars: Path, tmp_path: Path) -> None:
             gone += len(known.keys() - windows(store, version).keys())
             assert published() > 0
             assert published() == 0
+            then[len(commits(out))] = windows(store, version)
         assert gone > 0, "no row ever went: choose another seed"
         version = store.commit(anew(store, version))
         store.vacuum(kept=1, abandoned_s=-1)
         assert published() == len(windows(store, version)), "the version that is there is not kept: all is replaced"
+        assert all(rows(out, upto) == known for upto, known in then.items()), "the Delta table keeps what it had"
         old, known = version, windows(store, version)
         shutil.rmtree(store.root)
         store, version = store_at(store.root, version.definition)
