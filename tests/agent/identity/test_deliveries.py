@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from identity.simulated_broker import Broker, Habit
 from memory_stores import empty
+from thorough import number
 
 from sluicegate_agent.identity.deliveries import Deliveries
 from sluicegate_agent.identity.verdict import Verdict, digest_of
@@ -147,7 +148,7 @@ def run(habit: Habit, content: str, window: int, steps: list[tuple[str, int]], c
     return agent
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=number(400, 150))
 @given(
     habit=st.sampled_from(HABITS),
     content=st.sampled_from(sorted(CONTENTS)),
@@ -164,7 +165,7 @@ def test_the_true_count_is_within_what_is_said(
     assert agent.wrong == []
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=number(150, 60))
 @given(content=st.sampled_from(sorted(CONTENTS)), window=st.sampled_from([1, 3, 20]), steps=STEPS)
 def test_ids_that_count_upward_leave_no_doubt(content: str, window: int, steps: list[tuple[str, int]]) -> None:
     """Once that was seen: a few messages, and a connection that went on with them and marked what it repeated."""
@@ -181,7 +182,7 @@ def test_contents_that_never_repeat_leave_no_doubt(habit: Habit, window: int, st
     assert (agent.accepted, agent.doubt) == (len(agent.seen), 0)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=number(150, 60))
 @given(
     content=st.sampled_from(sorted(CONTENTS)),
     before=st.integers(0, 40),

@@ -11,6 +11,7 @@ pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`"
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
+from thorough import number
 
 from sluicegate_agent.config.model import LimitsConfig
 from sluicegate_agent.config.sources import SourceConfig
@@ -39,7 +40,7 @@ def read(asked: SourceConfig, payload: bytes) -> Decoded | str:
         return str(reason)
 
 
-@settings(max_examples=300)
+@settings(max_examples=number(300, 100))
 @given(
     items=st.one_of(st.lists(GOOD, max_size=6), st.lists(ANY, max_size=6)),
     time=st.sampled_from([None, "t"]),
@@ -57,7 +58,7 @@ def test_it_is_the_same_as_item_by_item(
     assert read(asked, payload) == expected
 
 
-@settings(max_examples=400)
+@settings(max_examples=number(400, 130))
 @given(
     document=GOOD
     | st.fixed_dictionaries({"t": NUMBERS | ODD, "temp": NUMBERS | ODD}, optional={"wind": NUMBERS | ODD}),
