@@ -16,7 +16,7 @@ from functools import cache
 from itertools import chain
 
 #: Runs of numbers passed over whose place is known; and numbers that an int64 holds.
-RUNS, LARGEST = 16, 1 << 62
+RUNS, LARGEST = 32, 1 << 62
 BLOCK = 64
 FIRST = 64
 FEW = 32

@@ -10,7 +10,7 @@ from sluicegate.format.gaps import NEVER, CameLate
 from sluicegate_agent.carried import unpack_readings
 
 #: Losses of a stream of which it is remembered when it was told of them.
-RUNS = 16
+RUNS = 32
 
 
 def of_row(bucket: Bucket, readings: bytes | None) -> CameLate | None:

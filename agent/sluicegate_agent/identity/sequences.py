@@ -227,12 +227,10 @@ class Sequences:
 
     def _wait(self, seen: Sighting, why: Verdict) -> Found:
         seen.why, seen.since = why, clock.monotonic()
-        released = []
-        if len(self._waiting) >= WAITING_MOST:
-            oldest = self._waiting[0]
-            released = [*self._refuse([oldest], self._chains.get(oldest.key, [None])[-1])]
+        oldest = self._waiting[0] if len(self._waiting) >= WAITING_MOST else None
+        released = self._refuse([oldest], self._chains.get(oldest.key, [None])[-1]) if oldest else ()
         self._waiting.append(seen)
-        return Found(Verdict.WAITS, 0, tuple(released))
+        return Found(Verdict.WAITS, 0, released)
 
     @property
     def waiting(self) -> tuple[Verdict, int]:
@@ -363,7 +361,9 @@ class Sequences:
     # epochs
 
     def _begin(self, seen: Sighting, generation: int) -> Epoch:
-        order = 1 + max((other.order for _, other in self._epochs()), default=0)
+        order = 1
+        for _, other in self._epochs():
+            order, other.passed = max(order, other.order + 1), None  # asked of the newest alone
         epoch = Epoch(order, self.horizon, seen.raw, generation)
         epoch.begin(seen.content, seen.time)
         epoch.width, epoch.last = self._width, max(epoch.last, self._stamp)
