@@ -87,6 +87,10 @@ def reading(path: Path, plays: Callable[[sqlite3.Connection], bool] = _always) -
             with contextlib.closing(_played(connection, path, plays)) as found:
                 yield found
     except (sqlite3.Error, UnicodeDecodeError) as error:
+        if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT:
+            why = f"to read it takes longer than {READ_SECONDS:.0f} s, and its log grows meanwhile"
+            remedy = "ask again when the machine is less busy, or ask the agent's listener ([metrics])"
+            raise EnvironmentRefused(f"{path}: {why}: {remedy}") from error
         is_damaged = isinstance(error, sqlite3.DatabaseError | UnicodeDecodeError) and is_damage(error)
         is_damaged &= "no such table" not in str(error)  # an older one has fewer
         remedy = "; it is damaged: the agent's next start keeps what is whole and says what is lost" * is_damaged

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,12 @@ import pytest
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
 from durable_agent import configured
 
+from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.messages import Message
 from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.record.recorder import Recorder
-from sluicegate_agent.state import State, read_status
+from sluicegate_agent.state import State, read_status, status
+from sluicegate_agent.state.status import reading
 from sluicegate_agent.status import gather, show
 
 NOW = 1_750_000_000_000_000
@@ -74,3 +77,13 @@ def test_what_waits_is_counted_by_what_it_waits_for(tmp_path: Path) -> None:
     text = show(found)
     assert "3 for their commit and acknowledgement, 2 for the clock to be set, 1 for a second message" in text
     assert "readings in doubt: 1" in text
+
+
+def test_a_state_that_takes_too_long_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """10,000 streams on a busy machine: it said `interrupted`, which tells nobody what to do."""
+    path = tmp_path / "state.db"
+    sqlite3.connect(path).close()
+    monkeypatch.setattr(status, "READ_SECONDS", -1.0)
+    long = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000) SELECT sum(i) FROM n"
+    with pytest.raises(EnvironmentRefused, match=r"longer than .* ask the agent's listener"), reading(path) as found:
+        found.execute(long).fetchall()
