@@ -45,6 +45,13 @@ SHOWN = {
     "messages": Shown("agent", "broker", {
         "what": "a message", "us": "the agent, µs", "paho_us": "paho alone, µs", "ratio": "agent / paho",
     }),
+    "plant": Shown("plant", "plant", {
+        "sensors": "sensors, a reading each in turn", "instructions": "instructions a message",
+    }),
+    "standing": Shown("standing", "standing", {
+        "what": "a plant of", "start_processor_s": "a start, s of processor", "after": "resident, all silent, MiB",
+        "spoken": "once each has spoken, MiB", "planned": "planned, MiB",
+    }),
     "wear": Shown("wear", "runs", {
         "streams": "streams, a reading a second each", "set": "set", "gb_a_day": "GB a day",
         "bytes_a_reading": "bytes a reading", "commits_a_day": "commits a day",
