@@ -82,6 +82,12 @@ class BoardClock:
         self.is_back: bool | None = None
         self.began_back = False
 
+    def _shows_back(self, kind: int, first: int) -> bool:
+        """Of one that is merged and begins a document nobody knows."""
+        if kind & ORDERED:
+            return self._oldest is None or first >= self._oldest
+        return self.recent != NEVER
+
     def take(self, kind: int, gap: int, n: int, first: int, last: int, late: CameLate | None = None) -> None:
         """The next bucket. Of one that is not LATE and takes something back nobody knows which readings came late.
 
@@ -91,7 +97,7 @@ class BoardClock:
         before = self.recent
         if not kind & LATE:
             self.is_back = False
-        elif late is None and gap >= 0 and (self._oldest is None or first >= self._oldest or not kind & ORDERED):
+        elif late is None and gap >= 0 and self._shows_back(kind, first):
             self.is_back = True
         self._oldest = first if self._oldest is None else min(first, self._oldest)
         if late is not None:

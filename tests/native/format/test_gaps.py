@@ -1,0 +1,52 @@
+"""What a document says of losses and of what came late does not depend on how its buckets were merged."""
+
+from __future__ import annotations
+
+from sluicegate.format.bucket import Bucket, Builder, merge
+from sluicegate.format.chunk import Chunk, columns, encode
+from sluicegate.format.gaps import LATE_MOST, LATE_NAME, NEVER, WIDTH, CameLate
+
+SECOND = 1_000_000
+
+
+def closed(*times: int) -> list[Bucket]:
+    """A bucket of each time."""
+    builder, found = Builder(1.0), []
+    for time in times:
+        builder.add(1.0, time * SECOND)
+        found.append(builder.close())
+    return found
+
+
+def gaps_of(buckets: list[Bucket], late: list[bytes | None] | None = None) -> list[tuple[int, ...]]:
+    """Rows of `gaps` of their document."""
+    chunk = Chunk("d", "s", "1" * 16, 1.0, buckets, [None] * len(buckets), extras={LATE_NAME: late} if late else {})
+    told = columns(encode(chunk))["gaps"]
+    return [tuple(told[at : at + WIDTH]) for at in range(0, len(told), WIDTH)]
+
+
+def test_a_document_that_begins_with_a_merged_late_bucket_does_not_say_that_the_clock_was_set_back() -> None:
+    """Of a source without numbers: else what is missing before the document would count in every window."""
+    first, second, third, fourth = closed(10, 5, 20, 30)
+    [(_, _, recent, _, began_back, _)] = gaps_of([merge(first, second), third, fourth])
+    assert (recent, began_back) == (30 * SECOND, 0)
+
+
+def test_a_merged_bucket_says_by_its_extra_what_came_late() -> None:
+    """And not by its gap: a loss in it is after the last reading that did not come late."""
+    first, second, third, fourth = closed(10, 5, 20, 30)
+    merged = merge(merge(second, third), fourth)._replace(gap=2)
+    late = CameLate(20 * SECOND, 30 * SECOND, ((1, 5 * SECOND, 5 * SECOND),)).pack()
+    [_, lost, came] = gaps_of([first, merged], [None, late])
+    assert lost == (1, 2, 10 * SECOND, 20 * SECOND, 30 * SECOND, NEVER)
+    assert came == (1, -1, NEVER, 5 * SECOND, 5 * SECOND, 0)
+
+
+def test_what_came_late_is_counted_whole_where_there_is_much() -> None:
+    """Of more stretches than there is room for, those nearest in time are one."""
+    found = CameLate(NEVER, NEVER)
+    for at in range(3 * LATE_MOST):
+        found = found.then(CameLate(NEVER, NEVER, ((1, at * at, at * at),)))
+    assert sum(count for count, _, _ in found.rows) == 3 * LATE_MOST
+    assert len(found.rows) == LATE_MOST
+    assert CameLate.unpack(found.pack()) == found
