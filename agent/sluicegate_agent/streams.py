@@ -227,8 +227,8 @@ class Stream:
             self._builder = Builder(values[begin])
             self.missing_seen = tally.lost(missing)
         seen, gap = self.missing_seen, self._gap(missing)
-        if gap > 0 and self.without and times[begin] >= (self._builder.newest or 0):
-            self.without.tell(seen, self.missing_seen, times[begin])
+        if gap > 0 and self.without and times[begin] >= (newest := self._builder.newest or 0):
+            self.without.tell(seen, self.missing_seen, max(times[begin] - 1, newest))
         self.told += gap
         self.changed = True
         if self._parts(gap, missing, times[begin]):

@@ -62,16 +62,18 @@ def random_world(
     lossless: bool = False,
     merged: int = 0,
     rare: float = 0.0,
+    clock: int = 1,
 ) -> World:
     """Losses and outages; what was kept back comes after later readings, at once or among them.
 
     Each message has a reading of every stream: else a message that comes late takes something back at another time.
 
     `stamped`: a reading that comes late has the time at which it came. `lossless`: all come. `merged`: of so many
-    buckets the agent makes one, about. `rare`: the share of messages without a reading of stream t.
+    buckets the agent makes one, about. `rare`: the share of messages without a reading of stream t. `clock`: µs by
+    which the sensor's clock goes on.
     """
     streams = ("s", "t") if rare else rng.choice([("s",), ("s",), ("s", "t")])
-    sent = [*_sent(rng, streams)]
+    sent = [Sent(one.number, one.time // clock * clock, one.streams) for one in _sent(rng, streams)]
     sent[1:-1] = [Sent(one.number, one.time, ("s",)) if rng.random() < rare else one for one in sent[1:-1]]
     order = [*_on_the_way(rng, sent, stamped=stamped, lossless=lossless)]
     world = World(device, sent, {})
@@ -124,7 +126,7 @@ def _arrived(held: Held, order: Sequence[Sent], stream: str) -> Held:
         seen.add(one.number)
         if stream in one.streams:
             low, high = min(seen), max(seen)
-            for number in range(low, high):
+            for number in range(low, high) if one.number == high else ():  # what comes late tells of none
                 held.told.setdefault(number, len(held.arrived) or -1)
             held.arrived.append(one)
     return held

@@ -38,8 +38,8 @@ def of_row(bucket: Bucket, readings: bytes | None) -> CameLate | None:
 class Returned:
     """What a stream was told is lost, and what of that came late in messages that have no reading of it.
 
-    `came`: the latter, until a bucket says it: beside each the time of the reading before which the loss was told. What
-    was told is known of the last RUNS losses since the start.
+    `came`: the latter, until a bucket says it: beside each a time between the two readings of the loss, and not before
+    the first of them: there another loss ends. What was told is known of the last RUNS losses since the start.
     """
 
     __slots__ = ("_told", "came")
@@ -50,7 +50,7 @@ class Returned:
         self._told = array("q")
 
     def tell(self, seen: int, lost: int, time: int) -> None:
-        """Before a reading of this time the stream was told of those passed over from the `seen`th on (`tally`)."""
+        """The stream was told of those passed over from the `seen`th on (`tally`): one of them may have this time."""
         self._told.extend((seen, lost, time))
         del self._told[: -3 * RUNS]
 
@@ -59,7 +59,7 @@ class Returned:
         for place in range(len(self._told) - 3, -1, -3):
             seen, lost, time = self._told[place : place + 3]
             if seen < at <= lost:
-                one = CameLate(NEVER, NEVER, ((1, time - 1, time - 1),))
+                one = CameLate(NEVER, NEVER, ((1, time, time),))
                 self.came = one if self.came is None else self.came.then(one)
                 return True
         return False

@@ -11,9 +11,13 @@ pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`"
 from durable_agent import NOON, SECOND, configured, sequenced
 
 from sluicegate.format.chunk import columns
-from sluicegate.format.gaps import WIDTH
+from sluicegate.format.gaps import LATE_NAME, WIDTH, CameLate
+from sluicegate_agent import carried
+from sluicegate_agent.identity import tally
+from sluicegate_agent.identity.returned import Returned
 from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.state import State
+from sluicegate_agent.streams import Stream
 from sluicegate_agent.sync import DirectoryTarget, Sync
 
 
@@ -51,3 +55,16 @@ def test_a_stream_that_is_not_in_a_late_message_takes_its_loss_back(tmp_path: Pa
     assert (-1 in told) == (restarts_at != 6)
     if -1 in told:
         assert NOON + 4 * 60 * SECOND < told[-1] < NOON + 6 * 60 * SECOND
+
+
+@pytest.mark.parametrize(("later", "place"), [(NOON, NOON), (NOON + 1, NOON), (NOON + SECOND, NOON + SECOND - 1)])
+def test_what_is_taken_back_lies_in_the_loss_that_was_told(later: int, place: int) -> None:
+    """Never before the reading after which it was lost: where both have one time, what was lost has it too."""
+    stream = Stream(1, "flow", 4, SECOND)
+    stream.without = Returned()
+    stream.add(1.0, NOON, 0)
+    stream.add(2.0, later, 1)
+    stream.is_without(tally.late(1, 1, 1))
+    stream.close()
+    late = CameLate.unpack(carried.parted(stream.closed[-1].bucket)[1][LATE_NAME])
+    assert late.rows == ((1, place, place),)

@@ -76,6 +76,16 @@ def test_no_window_says_more_than_is_true(seed: int) -> None:
     assert found.wrong[:5] == []
 
 
+@pytest.mark.parametrize("seed", range(number(400, 10)))
+def test_a_coarse_clock_hides_no_loss(seed: int) -> None:
+    """Many readings have one time, and losses lie between equal times."""
+    rng, found = random.Random(seed), Found()
+    for clock in (1, 30, 60):
+        rare, merged = rng.choice([0.3, 0.6]), rng.choice([0, 4])
+        judged(found, rng, [random_world(rng, rare=rare, merged=merged, clock=clock * SECOND)])
+    assert found.wrong[:5] == []
+
+
 @pytest.mark.parametrize(("merged", "rare"), [(2, 0.0), (8, 0.0), (40, 0.0), (0, 0.3), (8, 0.7)])
 def test_where_nothing_is_lost_each_window_says_so(merged: int, rare: float) -> None:
     """A bucket that was merged keeps what its parts took back: what came late hides nothing, and nothing is missing.
