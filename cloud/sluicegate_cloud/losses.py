@@ -120,7 +120,7 @@ class _Board:
 
     `ends`: the last times of its documents, ascending; `recent`: of the last ones; `oldest`: its oldest time. By the
     time to which each reaches, ascending, the losses that are not taken back: since when, and how many. `owed`: holes
-    whose end is not known yet: since when, and how many.
+    whose end is not known yet: since when each, and how many.
     """
 
     ends: list[int] = field(default_factory=list)
@@ -129,7 +129,7 @@ class _Board:
     upto: list[int] = field(default_factory=list)
     open: list[tuple[int, int]] = field(default_factory=list)
     holes: list[tuple[int, int]] = field(default_factory=list)
-    owed: tuple[int, int] | None = None
+    owed: list[tuple[int, int]] = field(default_factory=list)
     after: After = NOTHING
 
     def reach(self, first: int, last: int, after: After) -> None:
@@ -167,10 +167,10 @@ class _Board:
                 break
         return found
 
-    def owe(self, recent: int, readings: int) -> None:
+    def owe(self, since: int, readings: int) -> None:
         """So many are missing since a time, and it is not known yet until when."""
-        since, before = self.owed or (recent, 0)
-        self.owed = min(since, recent), before + readings
+        self.owed.append((since, readings))
+        self.holes.append((since, since))
 
     def hides(self, first: int, last: int) -> bool:
         """Whether what was told between these times may be in a document that did not come."""
@@ -213,8 +213,9 @@ class Losses:
         since = recent if recent <= last else _newest(boards, last)
         upto = begins(since)
         if recent > last or upto is None:
-            board.owe(max(recent, last), readings)
-            self._told.append((max(recent, last), readings, 0, OWED))
+            newest = max(recent, last)
+            board.owe(newest, readings)
+            self._told += [(newest, readings, 0, OWED), (newest, newest, readings, SURE)]
         upto = last if upto is None else upto
         if since == NEVER or began_back:
             whole = (EARLIEST, LATEST) if began_back else (min(self._begun, upto), upto)
@@ -237,10 +238,11 @@ class Losses:
             return out
         self._learn()
         board, boards = self._board(key), self._of(key)
-        if board.owed is not None and (upto := begins(board.owed[0])) is not None:
-            out.append((board.owed[0], upto, board.owed[1], PAID))
-            board.holes.append(out[-1][:2])
-            board.owed = None
+        if board.owed and (upto := begins(since := min(board.owed)[0])) is not None:
+            out += [(newest, newest, -readings, SURE) for newest, readings in board.owed]
+            out.append((since, upto, sum(readings for _, readings in board.owed), PAID))
+            board.holes.append((since, upto))
+            board.owed = []
         for gap in gaps:
             if gap.gap > 0:
                 since, upto = self._lost(boards, gap)
@@ -333,7 +335,7 @@ def _board_of(told: Before) -> _Board:
             board.owe(since, upto)
         elif kind != ANYWHERE:
             board.holes.append((since, upto))
-            board.owed = None if kind == PAID else board.owed
+            board.owed = [] if kind == PAID else board.owed
     board.holes += ((min(hole), max(hole)) for hole in told.holes.tolist())
     return board
 

@@ -136,23 +136,28 @@ def _documents(
     rng: random.Random, device: str, stream: str, order: Sequence[Sent], merged: int
 ) -> Iterator[tuple[bytes, range]]:
     """What the agent seals; now and then it merged neighbours before, as it does where its disk is full."""
-    made = _buckets(rng, order, stream)
+    made = buckets(order, stream, Stream(1, stream, rng.choice([1, 4, 30, 100]), rng.choice([15, 3_600]) * SECOND))
     squeezed(rng, made, len(made) - len(made) // merged if merged else rng.choice([0, 0, len(made) // 3, len(made)]))
     yield from sealed(rng, device, stream, made)
 
 
 def sealed(rng: random.Random, device: str, stream: str, made: Sequence[Closed]) -> Iterator[tuple[bytes, range]]:
     """Documents of these rows, and the ordinals that each has."""
+    at = 0
+    while at < len(made):
+        here = made[at : at + rng.randrange(1, 7)]
+        at += len(here)
+        yield document(device, stream, here, made[0]), range(here[0].first, here[-1].first + here[-1].n)
+
+
+def document(device: str, stream: str, made: Sequence[Closed], first: Closed) -> bytes:
+    """One of these rows; `first`: the stream's first."""
     records = [Bucket.unpack(carried.parted(each.bucket)[0]) for each in made]
     parts = [carried.parted(each.bucket)[1] for each in made]
-    center, at = records[0].x_first, 0
-    while at < len(made):
-        here = slice(at, at + rng.randrange(1, 7))
-        run, at = records[here], min(len(made), here.stop)
-        readings = [unpack_readings(each.readings) if each.readings else None for each in made[here]]
-        extras = {name: [each.get(name) for each in parts[here]] for name in {*chain.from_iterable(parts[here])}}
-        chunk = Chunk(device, stream, f"{1:016x}", center, run, readings, extras=extras)
-        yield encode(chunk), range(run[0].first, run[-1].first + run[-1].n)
+    readings = [unpack_readings(each.readings) if each.readings else None for each in made]
+    extras = {name: [each.get(name) for each in parts] for name in {*chain.from_iterable(parts)}}
+    center = Bucket.unpack(carried.parted(first.bucket)[0]).x_first
+    return encode(Chunk(device, stream, f"{1:016x}", center, records, readings, extras=extras))
 
 
 def squeezed(rng: random.Random, made: list[Closed], steps: int) -> None:
@@ -164,9 +169,8 @@ def squeezed(rng: random.Random, made: list[Closed], steps: int) -> None:
         made[at : at + 2] = [one_of(made[at : at + 2], (), keeps=keeps)]
 
 
-def _buckets(rng: random.Random, order: Sequence[Sent], stream: str) -> list[Closed]:
+def buckets(order: Sequence[Sent], stream: str, agent: Stream) -> list[Closed]:
     """By the agent's stream, told what each message says of the numbers that were passed over."""
-    agent = Stream(1, stream, rng.choice([1, 4, 30, 100]), rng.choice([15, 3_600]) * SECOND)
     agent.without = Returned()
     epoch = Epoch(1, 4096, order[0].number) if order else None
     for at, one in enumerate(order):

@@ -9,10 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from sent_worlds import SECOND, Found, World, random_world
+from sent_worlds import SECOND, Found, Held, Sent, World, buckets, document, random_world
 from table_worlds import store_at, table_of, take_in
 from thorough import number
 
+from sluicegate_agent.streams import Stream
 from sluicegate_cloud.documents import ARROW
 from sluicegate_cloud.fleet import packed, wire
 from sluicegate_cloud.grid import Grid
@@ -74,6 +75,26 @@ def test_no_window_says_more_than_is_true(seed: int) -> None:
     for _ in range(4):
         judged(found, rng, [random_world(rng, device) for device in "ab"[: rng.choice([1, 2])]])
     assert found.wrong[:5] == []
+
+
+@pytest.mark.parametrize("comes_on", [False, True])
+def test_what_did_not_come_is_missing_though_all_after_it_came_late(*, comes_on: bool) -> None:
+    """Of 5 to 7 the document is missing, and the next one has just 1, which came late: they lie after 4, wherever.
+
+    Once 8 and 9 come it is known until when.
+    """
+    order = [Sent(number, number * SECOND, ("s",)) for number in (0, 2, 3, 4, 5, 6, 7, 1, 8, 9)]
+    made = buckets(order, "s", Stream(1, "s", 1, 3_600 * SECOND))
+    documents = [document("d", "s", made[here], made[0]) for here in (slice(1), slice(1, 4), slice(7, 8), slice(8, 10))]
+    held = Held({one.number: one.time for one in order}, order, {1: 1})
+    came = {*range(4), 7, *(range(8, 10) if comes_on else ())}
+    found = Found()
+    for width in (1, 2, 3, 5, 10):
+        rows = in_batch(documents[: 3 + comes_on], Grid(width * SECOND, 1, 0), 10_000)
+        mine = [row for row in rows if row["device"] is not None]
+        found.judge(mine, [(held, came)], width * SECOND, width * SECOND)
+    assert found.wrong == []
+    assert found.complete < found.windows
 
 
 @pytest.mark.parametrize("seed", range(number(400, 10)))
