@@ -92,7 +92,7 @@ class BoardClock:
         """The next bucket. Of one that is not LATE and takes something back nobody knows which readings came late.
 
         One that is LATE and takes nothing back is not late: so the clock was set back. One older than all others may
-        also have numbers below all others.
+        also have numbers below all others, of which the next bucket tells; so may one in which times go back.
         """
         before = self.recent
         if not kind & LATE:
@@ -103,7 +103,7 @@ class BoardClock:
         if late is not None:
             self.recent = self.recent if late.recent == NEVER else late.recent
         elif gap >= 0 or (kind & LATE and n > -gap and not self.is_back):
-            self.recent = last
+            self.recent = last if kind & ORDERED else first
         if self.recent != before:
             self.began_back |= before == NEVER and bool(self.is_back)
 

@@ -32,6 +32,17 @@ def test_a_document_that_begins_with_a_merged_late_bucket_does_not_say_that_the_
     assert (recent, began_back) == (30 * SECOND, 0)
 
 
+def test_where_times_go_back_in_a_bucket_what_is_lost_after_it_may_be_as_old_as_its_oldest() -> None:
+    """A number below all others came in it, and the next message tells of those that were passed over in between."""
+    builder = Builder(1.0)
+    for time in (20, 10):
+        builder.add(1.0, time * SECOND)
+    both = builder.close()
+    builder.add(1.0, 30 * SECOND, 5)
+    [_, lost] = gaps_of([both, builder.close()])
+    assert lost == (2, 5, 10 * SECOND, 30 * SECOND, 30 * SECOND, NEVER)
+
+
 def test_a_merged_bucket_says_by_its_extra_what_came_late() -> None:
     """And not by its gap: a loss in it is after the last reading that did not come late."""
     first, second, third, fourth = closed(10, 5, 20, 30)
