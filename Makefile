@@ -42,12 +42,12 @@ demo: $(VENV)/native.stamp ## the whole path on this machine: three agents, an o
 	@MAKE='$(MAKE)' VENV=$(VENV) OUT=$(OUT) TARGET=$(TARGET) deploy/make/demo.sh
 
 # --- checks -----------------------------------------------------------------------------------------------------
-# Side by side: the compiler beside the downloads, then a run for each folder and lint, five at a time, since many wait
+# Side by side: the compiler beside the downloads, then a run for each folder and lint, four at a time, since many wait
 # more than they work. The agent's are two runs, of the folders in BESIDE and of all others; the native ones are two, of
 # those in WINDOWS and of all others; the cloud's are three, of those in TABLES, with a Spark of their own, of those in
 # CLUSTERS, and of all others. What takes longest begins first.
 # What one printed comes when it has ended; where one fails the others go on.
-LONGEST := cloud native windows agent tables clusters beside couchbase faults system house
+LONGEST := cloud agent tables native windows beside clusters couchbase faults system house
 SUITES := $(LONGEST) $(filter-out $(LONGEST),$(sort $(patsubst tests/%/,%,$(dir $(wildcard tests/*/test_*.py)))))
 BESIDE := tests/agent/alerts tests/agent/identity tests/agent/plant tests/agent/state
 PARTS_agent := tests/agent $(BESIDE:%=--ignore=%)
@@ -60,16 +60,16 @@ CLUSTERS := tests/cloud/cluster tests/cloud/lines
 PARTS_cloud := tests/cloud $(TABLES:%=--ignore=%) $(CLUSTERS:%=--ignore=%)
 PARTS_tables := $(TABLES)
 PARTS_clusters := $(CLUSTERS)
-EACH_RUN := $(wordlist 1,5,$(SUITES:%=test-%)) lint $(wordlist 6,99,$(SUITES:%=test-%))
+EACH_RUN := $(wordlist 1,4,$(SUITES:%=test-%)) lint $(wordlist 5,99,$(SUITES:%=test-%))
 TWO := $(MAKE) --no-print-directory --jobs=2
-FIVE := $(MAKE) --no-print-directory --jobs=5
+FOUR := $(MAKE) --no-print-directory --jobs=4
 
 .PHONY: test $(SUITES:%=test-%) lint format check-quick
 test: ## everything: lint, types, every test; PYTEST="-k name" for some of them
 	@$(TWO) --silent dev
 ifeq ($(strip $(PYTEST)),)
-	@echo 'Lint and a run of the tests for each folder, five at a time: what one printed comes when it has ended, after minutes.'
-	@$(FIVE) --keep-going $(if $(filter output-sync,$(.FEATURES)),--output-sync=line) $(EACH_RUN)
+	@echo 'Lint and a run of the tests for each folder, four at a time: what one printed comes when it has ended, after minutes.'
+	@$(FOUR) --keep-going $(if $(filter output-sync,$(.FEATURES)),--output-sync=line) $(EACH_RUN)
 else
 	@$(MAKE) --no-print-directory lint
 	$(BIN)/python -m pytest $(PYTEST)

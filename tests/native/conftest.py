@@ -30,9 +30,9 @@ def implementation_of_window(request: pytest.FixtureRequest, monkeypatch: pytest
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Of the twin's cases and of combinations some run, unless tests are named or the run is whole.
 
-    What users get is the compiled code: of the twin's cases of one test the first and about every eighth run, and
+    What users get is the compiled code: of the twin's cases of one test the first and about every sixteenth run, and
     suites of their own hold the compiled code to the twin bit by bit. Of a test's combinations of two parameters or
-    more each value of each runs, and about every sixth besides.
+    more each value of each runs, and about every twelfth besides.
     """
     if WHOLE or any("::" in each for each in config.args):
         return
@@ -41,7 +41,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         test = item.nodeid.partition("[")[0]
         if _is_the_twins(item):
-            chosen = test not in begun or zlib.crc32(item.nodeid.encode()) % 8 == 0
+            chosen = test not in begun or zlib.crc32(item.nodeid.encode()) % 16 == 0
             begun.add(test)
         else:
             chosen = COMBINED or item.nodeid in combined

@@ -31,7 +31,7 @@ def number(whole: int, part: int) -> int:
     return whole if WHOLE else part
 
 
-def spread(cases: Iterable[tuple[str, Mapping[str, Any]]], each: int = 6) -> set[str]:
+def spread(cases: Iterable[tuple[str, Mapping[str, Any]]], each: int = 12) -> set[str]:
     """Of one test's cases, by name and values: each value of each parameter, and every `each`-th combination besides.
 
     The same in every run. Of fewer than six, and of one parameter, all: those are cases, and no combinations.
