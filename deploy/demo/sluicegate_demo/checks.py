@@ -14,7 +14,7 @@ from sluicegate_demo.truth import Streams
 
 PEAK_MIB = 48.0
 LEAST_WINDOWS = 20_000
-SYNCED_SHARE = 0.10
+SYNCED_SHARE = 0.15
 
 
 @dataclass(frozen=True)
