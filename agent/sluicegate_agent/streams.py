@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from sluicegate.format.bucket import LATE, Builder
-from sluicegate.format.gaps import LATE_NAME
+from sluicegate.format.late import LATE_NAME
 from sluicegate.format.pairs import PAIR, Moments, PairColumn
 from sluicegate_agent import carried
 from sluicegate_agent.carried import pack_readings as pack_readings

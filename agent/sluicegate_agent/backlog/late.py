@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from sluicegate.format.bucket import PACKED, Bucket
-from sluicegate.format.gaps import LATE_NAME, CameLate
+from sluicegate.format.late import LATE_NAME, CameLate
 from sluicegate_agent import carried
 from sluicegate_agent.identity.returned import of_row
 from sluicegate_agent.streams import Closed

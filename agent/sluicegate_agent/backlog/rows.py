@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 
 from sluicegate.format.bucket import PACKED, Bucket, merge_packed
-from sluicegate.format.gaps import LATE_NAME, NEVER
+from sluicegate.format.late import LATE_NAME, NEVER
 from sluicegate_agent import carried
 from sluicegate_agent.backlog.late import came_late
 from sluicegate_agent.streams import Closed, unpack_readings

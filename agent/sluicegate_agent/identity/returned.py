@@ -6,7 +6,7 @@ from array import array
 
 from sluicegate.constants import LATE, ORDERED
 from sluicegate.format.bucket import Bucket
-from sluicegate.format.gaps import NEVER, CameLate
+from sluicegate.format.late import NEVER, CameLate
 from sluicegate_agent.carried import unpack_readings
 
 #: Losses of a stream of which it is remembered when it was told of them.

@@ -7,16 +7,12 @@ from __future__ import annotations
 
 import base64
 import zlib
-from array import array
 from collections.abc import Mapping, Sequence
 
 from sluicegate.constants import MOST_EXTRAS
-from sluicegate.format.extras import Extra, ExtraError, extra
-from sluicegate.format.packing import inflated, pack_ints
-from sluicegate.format.unpacking import PackingError, Reader, unpack_ints
-
-Parts = list[bytes | None]
-Placed = Sequence[tuple[int, int, int]]  # of each bucket stored whole: its readings, first and last time
+from sluicegate.format.extras import Extra, ExtraError, Parts, Placed, extra
+from sluicegate.format.packing import inflated
+from sluicegate.format.unpacking import Reader
 
 
 def pack_beside(parts: Mapping[str, Parts], placed: Placed, singles: Sequence[object]) -> tuple[int, dict[str, str]]:
@@ -60,11 +56,8 @@ def _packed(kind: Extra, parts: Parts, placed: Placed) -> str:
     for part, where in zip(parts, placed, strict=True):
         if part is not None:
             kind.check(part, *where)
-    lengths = pack_ints([0 if part is None else 1 + len(part) // 8 for part in parts])
-    joined = b"".join(part for part in parts if part is not None)
-    planes = b"".join(joined[i::8] for i in range(8))
     packer = zlib.compressobj(9, zlib.DEFLATED, -15, 9)
-    return base64.b64encode(packer.compress(lengths + planes) + packer.flush()).decode("ascii")
+    return base64.b64encode(packer.compress(kind.columns(parts, placed)) + packer.flush()).decode("ascii")
 
 
 def unpack(told: Mapping[str, str], placed: Placed, most: int) -> tuple[dict[str, Parts], tuple[str, ...]]:
@@ -84,27 +77,9 @@ def unpack(told: Mapping[str, str], placed: Placed, most: int) -> tuple[dict[str
 
 def _unpacked(kind: Extra, data: bytes, placed: Placed) -> Parts:
     reader = Reader(data)
-    lengths: array[int] = unpack_ints(reader, len(placed))
-    if min(lengths) < 0 or max(lengths) > kind.width + 1:
-        raise PackingError(f"{kind.name}: of another length than its name says")
-    slots = sum(each - 1 for each in lengths if each)
-    planes = reader.take(8 * slots)
+    parts = kind.of_columns(reader, placed)
     reader.finish()
-    joined = bytearray(8 * slots)
-    for i in range(8):
-        joined[i::8] = planes[i * slots : (i + 1) * slots]
-    return _cut(kind, bytes(joined), lengths, placed)
-
-
-def _cut(kind: Extra, joined: bytes, lengths: Sequence[int], placed: Placed) -> Parts:
-    parts: Parts = []
-    at = 0
-    for length, where in zip(lengths, placed, strict=True):
-        if not length:
-            parts.append(None)
-            continue
-        part = joined[at : at + 8 * (length - 1)]
-        at += len(part)
-        kind.check(part, *where)
-        parts.append(part)
+    for part, where in zip(parts, placed, strict=True):
+        if part is not None:
+            kind.check(part, *where)
     return parts

@@ -262,18 +262,20 @@ def columns(data: bytes) -> dict[str, Any]:
 
     Where a header's field and a column share a name the column is meant. A single reading is a row of n = 1; its
     bucket's gap is on the first of them. `extras`: by name, what buckets carry, by their first ordinal; `skipped`: the
-    names of those that it does not know; `totals`: first and last time, sums of gap and doubt; `gaps`: `gaps.gaps`.
-    Raises ChunkError.
+    names of those that it does not know; `totals`: first and last time, sums of doubt and of what `gaps` tells;
+    `gaps`: `gaps.gaps`. Raises ChunkError.
     """
-    from sluicegate.format.gaps import LATE_NAME, gaps
+    from sluicegate.format.gaps import WIDTH, gaps
+    from sluicegate.format.late import LATE_NAME
 
     header, content = _opened(data)
     rows = body.rows(content, header["center"])
     extras, skipped = _extras_by_ordinal(content, header)
-    late = gaps(content, extras.pop(LATE_NAME, {}))
-    totals = {name: header[name] for name in ("t_first", "t_last", "gap")} | {"doubt": content.in_doubt()}
+    lost = gaps(content, extras.pop(LATE_NAME, {}))
+    totals = {"t_first": header["t_first"], "t_last": header["t_last"], "gap": sum(lost[1::WIDTH])}
+    totals["doubt"] = content.in_doubt()
     told = {key: value for key, value in header.items() if key != "data"}
-    return {**told, **rows, "extras": extras, "skipped": skipped, "totals": totals, "gaps": late}
+    return {**told, **rows, "extras": extras, "skipped": skipped, "totals": totals, "gaps": lost}
 
 
 def _extras_by_ordinal(content: Body, header: Header) -> tuple[dict[str, dict[int, bytes]], tuple[str, ...]]:

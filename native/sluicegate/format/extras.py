@@ -3,7 +3,7 @@
 An extra is a component of a partial (`sluicegate.monoids.layout`) as slots of 8 bytes, little-endian, without the zeros
 at their end. Its name says all that is needed to read it: "line", "area", "quantiles(64)", "count_min(256,4)". A name
 that is not known is nothing wrong: a newer Sluicegate wrote it, and its bytes are passed over. All but "pair" and
-"late" (`gaps`) follow from single readings; these say what their second values were, and which of them came late.
+"late" follow from single readings; these say what their second values were, and which of them came late.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ import struct
 from array import array
 from collections.abc import Callable, Sequence
 from functools import lru_cache, reduce
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import inf
 from typing import Any
 
 from sluicegate.constants import LARGEST, MOST_NAME
 from sluicegate.errors import ConfigurationError
 from sluicegate.format import pairs
-from sluicegate.format.gaps import LATE_MOST, LATE_NAME, CameLate
+from sluicegate.format.late import LATE_MOST, LATE_NAME, CameLate, pack_columns, unpack_columns
+from sluicegate.format.packing import pack_ints
+from sluicegate.format.unpacking import PackingError, Reader, unpack_ints
 from sluicegate.monoids import Monoid, bloom_filter, count_min, distinct_count, hll, quantiles, top_k
 from sluicegate.monoids.kll import MOST_BUCKETED_K, MOST_LEVELS, most_values
 from sluicegate.monoids.layout import Component, Op
@@ -39,6 +41,10 @@ _READ_FROM = {
     "slope": "line", "intercept": "line", "time_weighted_mean": "area", "covariance": pairs.PAIR,
     "correlation": pairs.PAIR,
 }  # fmt: skip
+
+
+Parts = list[bytes | None]
+Placed = Sequence[tuple[int, int, int]]  # of each bucket stored whole: its readings, first and last time
 
 
 class ExtraError(ValueError):
@@ -87,6 +93,27 @@ class Extra:
         if not _CHECKS[self.op](self, self.slots(packed), n, t_first, t_last):
             raise ExtraError(f"{self.name}: it contradicts itself or its bucket of {n} readings")
 
+    def columns(self, parts: Parts, placed: Placed) -> bytes:
+        """Of several buckets what a document has of it: how many slots each has, and the slots in planes of a byte."""
+        joined = b"".join(part for part in parts if part is not None)
+        planes = b"".join(joined[i::8] for i in range(8))
+        return pack_ints([0 if part is None else 1 + len(part) // 8 for part in parts]) + planes
+
+    def of_columns(self, reader: Reader, placed: Placed) -> Parts:
+        """What `columns` made. Raises PackingError."""
+        lengths = unpack_ints(reader, len(placed))
+        if min(lengths) < 0 or max(lengths) > self.width + 1:
+            raise PackingError(f"{self.name}: of another length than its name says")
+        slots = sum(each - 1 for each in lengths if each)
+        planes = reader.take(8 * slots)
+        joined = bytearray(8 * slots)
+        for i in range(8):
+            joined[i::8] = planes[i * slots : (i + 1) * slots]
+        ends = [*accumulate(8 * max(0, each - 1) for each in lengths)]
+        return [
+            bytes(joined[end - 8 * (each - 1) : end]) if each else None for each, end in zip(lengths, ends, strict=True)
+        ]
+
 
 class PairExtra(Extra):
     """The moments of two values; `pairs.Moments` folds them, from readings of two."""
@@ -127,6 +154,14 @@ class LateExtra(Extra):
             CameLate.unpack(packed)
         except ValueError as error:
             raise ExtraError(f"{error}") from error
+
+    def columns(self, parts: Parts, placed: Placed) -> bytes:
+        """Times as what they are apart: as slots they took a quarter of a document."""
+        return pack_columns(parts, placed)
+
+    def of_columns(self, reader: Reader, placed: Placed) -> Parts:
+        """What `columns` made. Raises PackingError."""
+        return unpack_columns(reader, placed)
 
 
 @lru_cache(maxsize=256)

@@ -5,65 +5,17 @@ A bucket that was merged does not say which of its readings came late: the extra
 
 from __future__ import annotations
 
-import struct
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import NamedTuple
 
 from sluicegate.constants import LATE, ORDERED
+from sluicegate.format.late import NEVER as NEVER
+from sluicegate.format.late import CameLate
 from sluicegate.format.payload import AS_READINGS, Body
 
-#: No such time.
-NEVER = -(1 << 63)
 #: Numbers of a row of `gaps`: ordinal, gap, since, first, last, until.
 WIDTH = 6
-LATE_NAME = "late"
-#: Rows of CameLate at most: of more, those nearest in time are one.
-LATE_MOST = 16
-
-
-class CameLate(NamedTuple):
-    """What a bucket says of its readings that came late, times in µs.
-
-    `begin`, `recent`: of the first and the last of its readings that did not, NEVER: there is none. `rows`: how many
-    came late and take back what was told as lost, between which two times, both included.
-    """
-
-    begin: int
-    recent: int
-    rows: tuple[tuple[int, int, int], ...] = ()
-
-    def pack(self) -> bytes:
-        """As a part of the extra "late"."""
-        return struct.pack(
-            f"<{2 + 3 * len(self.rows)}q", self.begin, self.recent, *[x for row in self.rows for x in row]
-        )
-
-    @classmethod
-    def unpack(cls, part: bytes) -> CameLate:
-        """What `pack` packed. Raises ValueError."""
-        if len(part) % 24 != 16 or len(part) > 16 + 24 * LATE_MOST:
-            raise ValueError(f"late: {len(part)} bytes are no times of what came late")
-        begin, recent, *rest = struct.unpack(f"<{len(part) // 8}q", part)
-        rows = tuple(zip(rest[::3], rest[1::3], rest[2::3], strict=True))
-        if any(not (0 < count < 1 << 48 and first <= last) for count, first, last in rows):
-            raise ValueError("late: it contradicts itself")
-        return cls(begin, recent, rows)
-
-    def then(self, later: CameLate) -> CameLate:
-        """Of both, the second one's readings being later: no row lies on both sides of `begin` while another can."""
-        begin = later.begin if self.begin == NEVER else self.begin
-        rows = sorted(self.rows + later.rows, key=lambda row: row[1:])
-        while len(rows) > LATE_MOST:
-            at = min(range(len(rows) - 1), key=lambda i: _apart(rows[i], rows[i + 1], begin))
-            (count, first, last), (more, _, until) = rows[at : at + 2]
-            rows[at : at + 2] = [(count + more, first, max(last, until))]
-        return CameLate(begin, self.recent if later.recent == NEVER else later.recent, tuple(rows))
-
-
-def _apart(a: tuple[int, int, int], b: tuple[int, int, int], begin: int) -> tuple[bool, int]:
-    return a[1] < begin <= b[2], max(a[2], b[2]) - a[1]
 
 
 class BoardClock:

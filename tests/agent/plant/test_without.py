@@ -11,7 +11,8 @@ pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`"
 from durable_agent import NOON, SECOND, configured, sequenced
 
 from sluicegate.format.chunk import columns
-from sluicegate.format.gaps import LATE_NAME, WIDTH, CameLate
+from sluicegate.format.gaps import WIDTH
+from sluicegate.format.late import LATE_NAME, CameLate
 from sluicegate_agent import carried
 from sluicegate_agent.identity import tally
 from sluicegate_agent.identity.returned import Returned

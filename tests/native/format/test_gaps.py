@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from sluicegate.format.bucket import Bucket, Builder, merge
 from sluicegate.format.chunk import Chunk, columns, encode
-from sluicegate.format.gaps import LATE_MOST, LATE_NAME, NEVER, WIDTH, CameLate
+from sluicegate.format.gaps import NEVER, WIDTH
+from sluicegate.format.late import LATE_MOST, LATE_NAME, CameLate
 
 SECOND = 1_000_000
 
@@ -51,6 +52,17 @@ def test_a_merged_bucket_says_by_its_extra_what_came_late() -> None:
     [_, lost, came] = gaps_of([first, merged], [None, late])
     assert lost == (1, 2, 10 * SECOND, 20 * SECOND, 30 * SECOND, NEVER)
     assert came == (1, -1, NEVER, 5 * SECOND, 5 * SECOND, 0)
+
+
+def test_what_a_document_misses_in_all_is_what_its_rows_say() -> None:
+    """Where buckets were merged their gaps are not: the losses stay, and what was taken back is beside them."""
+    first, second, third, fourth = closed(10, 5, 20, 30)
+    merged = merge(merge(second, third), fourth)._replace(gap=2)
+    late = CameLate(20 * SECOND, 30 * SECOND, ((1, 5 * SECOND, 5 * SECOND),)).pack()
+    for parts, missing in ([None, late], 1), ([None, None], 2):
+        extras = {LATE_NAME: parts} if any(parts) else {}
+        document = encode(Chunk("d", "s", "1" * 16, 1.0, [first, merged], [None, None], extras=extras))
+        assert columns(document)["totals"]["gap"] == missing
 
 
 def test_what_came_late_is_counted_whole_where_there_is_much() -> None:
