@@ -19,8 +19,9 @@ from sluicegate_agent.backlog.lanes import Lane
 from sluicegate_agent.backlog.rows import ROW_COST, insert_rows, sound
 from sluicegate_agent.backlog.squeeze import Squeeze
 from sluicegate_agent.behind import Behind, packed_rows
+from sluicegate_agent.carried import pack_readings
 from sluicegate_agent.checksums import checksum
-from sluicegate_agent.streams import SINGLES_MOST, Closed, pack_readings
+from sluicegate_agent.streams import SINGLES_MOST, Closed
 
 SEALED, REJECTED = 0, 1
 #: A document's header and the agent's health in it.

@@ -19,8 +19,7 @@ from sluicegate.format.bucket import LATE, Builder
 from sluicegate.format.late import LATE_NAME
 from sluicegate.format.pairs import PAIR, Moments, PairColumn
 from sluicegate_agent import carried
-from sluicegate_agent.carried import pack_readings as pack_readings
-from sluicegate_agent.carried import unpack_readings as unpack_readings
+from sluicegate_agent.carried import pack_readings, unpack_readings
 from sluicegate_agent.checksums import checksum
 from sluicegate_agent.identity import tally
 from sluicegate_agent.identity.returned import Returned

@@ -16,9 +16,10 @@ from memory_stores import empty
 
 from sluicegate.format.bucket import Bucket
 from sluicegate_agent.backlog.rows import ROW_COST, unpacked
+from sluicegate_agent.carried import unpack_readings
 from sluicegate_agent.identity import tally
 from sluicegate_agent.outbox import REJECTED_KEPT, Outbox, Sealed
-from sluicegate_agent.streams import Closed, Stream, unpack_readings
+from sluicegate_agent.streams import Closed, Stream
 
 
 @pytest.fixture

@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluicegate.format.bucket import LATE, ORDERED, Bucket, Builder, merge
+from sluicegate_agent.carried import pack_readings, unpack_readings
 from sluicegate_agent.identity import tally
-from sluicegate_agent.streams import SINGLES_MOST, Stream, pack_readings, unpack_readings
+from sluicegate_agent.streams import SINGLES_MOST, Stream
 
 SPAN = 1000
 

@@ -16,10 +16,11 @@ from sluicegate.format.bucket import Bucket
 from sluicegate.format.chunk import Chunk, encode
 from sluicegate_agent import carried
 from sluicegate_agent.backlog.rows import one_of
+from sluicegate_agent.carried import unpack_readings
 from sluicegate_agent.identity import tally
 from sluicegate_agent.identity.epoch import Epoch
 from sluicegate_agent.identity.returned import Returned
-from sluicegate_agent.streams import SINGLES_MOST, Closed, Stream, unpack_readings
+from sluicegate_agent.streams import SINGLES_MOST, Closed, Stream
 
 SECOND = 1_000_000
 

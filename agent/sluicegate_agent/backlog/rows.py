@@ -11,7 +11,8 @@ from sluicegate.format.bucket import PACKED, Bucket, merge_packed
 from sluicegate.format.late import LATE_NAME, NEVER
 from sluicegate_agent import carried
 from sluicegate_agent.backlog.late import came_late
-from sluicegate_agent.streams import Closed, unpack_readings
+from sluicegate_agent.carried import unpack_readings
+from sluicegate_agent.streams import Closed
 
 #: Bytes a row is counted with: its record as base64 in a document at worst, its key and the page's share.
 ROW_COST = PACKED * 4 // 3 + 64

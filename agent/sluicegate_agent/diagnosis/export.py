@@ -12,9 +12,10 @@ from typing import IO, TYPE_CHECKING, Any
 from sluicegate.format import chunk as chunks
 from sluicegate.format.bucket import Bucket
 from sluicegate_agent.backlog.rows import sound, unpacked
+from sluicegate_agent.carried import unpack_readings
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.state.status import looked_into
-from sluicegate_agent.streams import Stream, unpack_readings
+from sluicegate_agent.streams import Stream
 
 if TYPE_CHECKING:
     from sluicegate_agent.config import Config

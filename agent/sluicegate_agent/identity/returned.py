@@ -14,7 +14,7 @@ RUNS = 32
 
 
 def of_row(bucket: Bucket, readings: bytes | None) -> CameLate | None:
-    """The same of a row that was never merged; None where nobody knows it.
+    """What a row that was never merged says of readings that came late; None where nobody knows it.
 
     What came late comes first in it. What has not its own time has that at which it came, and takes nothing back.
     """

@@ -23,10 +23,11 @@ from typing import Any
 from sluicegate.format.bucket import Bucket, Builder
 from sluicegate_agent import carried
 from sluicegate_agent.backlog.rows import DELETE, insert_rows, rows_of
+from sluicegate_agent.carried import pack_readings
 from sluicegate_agent.checksums import require_sound
 from sluicegate_agent.outbox import rows_in, spread, waiting_of
 from sluicegate_agent.state.home import differences
-from sluicegate_agent.streams import Closed, Row, Stream, next_number, pack_readings, stored_rows, write_tags
+from sluicegate_agent.streams import Closed, Row, Stream, next_number, stored_rows, write_tags
 
 _COPIED = (
     "%s was copied or moved here (%s): what is read from now on has a new incarnation and key, what waited keeps the "

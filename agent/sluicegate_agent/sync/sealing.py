@@ -11,10 +11,11 @@ from sluicegate.format import chunk as chunks
 from sluicegate.format.bucket import PACKED
 from sluicegate_agent import carried, faults
 from sluicegate_agent.backlog.rows import READING_COST, ROW_COST, encoded, parts_of, unpacked
+from sluicegate_agent.carried import unpack_readings
 from sluicegate_agent.naming.names import device_of, title_of
 from sluicegate_agent.outbox import DOCUMENT_COST, Sealed
 from sluicegate_agent.state import State
-from sluicegate_agent.streams import Stream, unpack_readings
+from sluicegate_agent.streams import Stream
 from sluicegate_agent.sync.fresh import Shares
 from sluicegate_agent.sync.pace import Pace
 
