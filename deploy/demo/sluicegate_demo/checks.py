@@ -14,7 +14,7 @@ from sluicegate_demo.truth import Streams
 
 PEAK_MIB = 48.0
 LEAST_WINDOWS = 20_000
-#: 8.5 to 10.5 % were seen: the shorter the outage is on a machine, the fewer buckets are merged.
+#: 8.5 to 10.6 % were seen: the shorter the outage is on a machine, the fewer buckets are merged.
 SYNCED_SHARE = 0.12
 
 
