@@ -102,7 +102,7 @@ class Agent:
 
     def _inputs(self) -> Inputs | None:
         """Those beside MQTT, imported where there are any."""
-        if all(source.input == "mqtt" for source in self.config.sources):
+        if len(self.config.subscribed) == len(self.config.sources):
             return None
         from sluicegate_agent.inputs.inputs import Inputs
 

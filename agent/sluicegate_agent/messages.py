@@ -25,8 +25,8 @@ class Message(NamedTuple):
 
     topic: str
     payload: bytes
-    packet_id: int
-    qos: int
+    packet_id: int = 0
+    qos: int = 0
     whole: int = 0
     dup: bool = False
     retain: bool = False

@@ -8,6 +8,7 @@ an agent with `data_bytes` as its RLIMIT_DATA.
 from __future__ import annotations
 
 import resource
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ from sluicegate_agent.config import Config
 from sluicegate_agent.config.carrying import asked_of
 from sluicegate_agent.config.credentials import resolved
 from sluicegate_agent.config.formats import payload_of
+from sluicegate_agent.config.inputs import BUILT_IN, MQTT, input_of
 from sluicegate_agent.config.units import show_size
 from sluicegate_agent.costs.remembered import PAGE_FILL, Line, identities_of
 from sluicegate_agent.costs.windows import RESULT_OBJECTS, stream_cost
@@ -29,6 +31,7 @@ from sluicegate_agent.record.limits import limits
 from sluicegate_agent.results import EACH_MOST
 from sluicegate_agent.routing.routes import ROUTE_OBJECTS, ready_most
 from sluicegate_agent.state import store
+from sluicegate_agent.state.positions import POSITION_MOST
 from sluicegate_agent.sync import sealing
 from sluicegate_agent.web.view import BUCKETS_MOST
 
@@ -304,6 +307,9 @@ def _inputs(config: Config) -> Iterator[Line]:
         yield Line("listener for readings", (config.metrics.listen is None) * LISTENER + waiting, 0)
     if files := sum(source.input in ("tail", "stdin") for source in config.sources):
         yield Line("files that grow", files * (payload + 6 * PIECE), 0)
+    for name, count in Counter(source.input for source in config.sources).items():
+        if name != MQTT and name not in BUILT_IN:
+            yield Line(f'input "{name}"', count * (payload + input_of(name).memory), count * 2 * POSITION_MOST)
 
 
 def _listener(config: Config) -> Iterator[Line]:

@@ -1,15 +1,13 @@
-"""The checks of inputs beside MQTT: a listener for POST, files that grow, standard input."""
+"""The checks of inputs beside MQTT: what each of them finds, and what takes more than one source or table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from sluicegate_agent.config.errors import Problem
+from sluicegate_agent.config.inputs import MQTT, UnknownInput, input_of
 from sluicegate_agent.config.model import Config
 from sluicegate_agent.config.sources import SourceConfig
-
-#: Formats of which a line is a message.
-_LINES = ("json", "array", "number", "line")
 
 
 def input_problems(config: Config) -> Iterator[Problem]:
@@ -37,10 +35,23 @@ def _input(config: Config, source: SourceConfig, at: str) -> Iterator[Problem]:
             'say which file, such as file = "/var/log/meter.jsonl"' if source.file is None else 'needs input = "tail"'
         )
         yield Problem(f"{at}.file", None if source.file is None else str(source.file), remedy)
-    if source.input in ("tail", "stdin"):
-        if source.format not in _LINES:
-            yield Problem(f"{at}.format", source.format, f"a line is no such message: expected {', '.join(_LINES)}")
-        if source.filter.is_wild:
-            yield Problem(f"{at}.topic", source.subscribed, "is the name of this input: expected one without wildcards")
+    if source.input != MQTT:
+        yield from _found(source, at)
     if source.file is not None and source.file.suffix == ".csv" and source.format != "json":
         yield Problem(f"{at}.format", source.format, 'a CSV file stands for format = "json"')
+
+
+def _found(source: SourceConfig, at: str) -> Iterator[Problem]:
+    """What the input itself has to say."""
+    try:
+        asked = input_of(source.input)
+    except UnknownInput as why:
+        yield Problem(f"{at}.input", source.input, str(why))
+        return
+    try:
+        for key, value, remedy in asked.findings(source):
+            yield Problem(f"{at}.{key}", value, remedy)
+    except Exception as error:  # whatever the code of others does
+        yield Problem(f"{at}.input", source.input, f"its check failed: {type(error).__name__}: {error}")
+    if asked.repeats and source.sequence is None and source.time is None:
+        yield Problem(f"{at}.sequence", None, "what this input gives may come again: say `sequence` or `time`")

@@ -16,6 +16,7 @@ from sluicegate_agent.config.checks import check
 from sluicegate_agent.config.errors import ConfigError, Problem
 from sluicegate_agent.config.files import Files, Filled, plain
 from sluicegate_agent.config.formats import UnknownFormat, payload_of
+from sluicegate_agent.config.inputs import MQTT, UnknownInput, input_of
 from sluicegate_agent.config.model import Config
 from sluicegate_agent.config.profiles import with_profile
 from sluicegate_agent.config.specified import as_policies, as_written, unsaid
@@ -49,9 +50,10 @@ def build(raw: dict[str, Any], file: Path) -> Config:
     reader = _Reader(file.absolute().parent)
     config: Config | None = reader.table(Config, as_policies(with_profile(raw)), "")
     reader.problems.extend(unsaid(raw))
+    if config is not None:
+        config = _implied(_with_options(config, raw, reader))
     if config is None or reader.problems:
         raise ConfigError(file, [as_written(problem, raw) for problem in reader.problems])
-    config = _implied(config)
     problems = check(config)
     if problems:
         raise ConfigError(file, [_as_written(as_written(problem, raw), raw) for problem in problems])
@@ -67,16 +69,41 @@ def read_as(kind: type[Table], raw: dict[str, Any], file: Path) -> Any:
     return found
 
 
+def _with_options(config: Config, raw: dict[str, Any], reader: _Reader) -> Config:
+    """With the options of each input as its own table has them; an unknown input is the check's finding."""
+    sources = []
+    for number, source in enumerate(config.sources, 1):
+        at = f"source[{number}].options"
+        written = raw["source"][number - 1].get("options", {})
+        kind = None
+        with contextlib.suppress(UnknownInput):
+            kind = None if source.input == MQTT else input_of(source.input).options
+            if kind is None and written:
+                reader.problems.append(Problem(at, None, f"the input {source.input} has none: leave them out"))
+        if kind is not None:
+            source = structs.replace(source, options=reader.table(kind, written, at))
+        sources.append(source)
+    return structs.replace(config, sources=tuple(sources))
+
+
 def _implied(config: Config) -> Config:
     """With what the format of each source says of what is left out; an unknown one is the check's finding."""
     sources = []
     for source in config.sources:
         with contextlib.suppress(UnknownFormat):
             source = payload_of(source.format).implied(source)
-        if source.input == "http" and source.resolution is None:  # who sends again has no way to say so
+        if source.resolution is None and _sends_again(source.input):
             source = structs.replace(source, resolution=Duration(0))
         sources.append(source)
     return structs.replace(config, sources=tuple(sources))
+
+
+def _sends_again(name: str) -> bool:
+    """Whether messages may come again without a word that they do."""
+    try:
+        return name == "http" or (name != MQTT and input_of(name).repeats)
+    except UnknownInput:
+        return False
 
 
 def _as_written(problem: Problem, raw: Any) -> Problem:

@@ -9,6 +9,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 from msgspec import NODEFAULT
 from msgspec.structs import FieldInfo, fields
 
+from sluicegate_agent.config import inputs
 from sluicegate_agent.config.formats import BUILT_IN
 from sluicegate_agent.config.model import Config
 from sluicegate_agent.config.table import Table
@@ -51,8 +52,11 @@ def _table(kind: type[Table], defined: dict[str, Any]) -> dict[str, Any]:
 
 def _field(info: FieldInfo, defined: dict[str, Any]) -> dict[str, Any]:
     found = _kind(info.type, defined)
-    if info.name == "format":  # packages may add some
-        found = {"anyOf": [{"enum": [*BUILT_IN]}, found]}
+    known = {"format": [*BUILT_IN], "input": [inputs.MQTT, *inputs.BUILT_IN]}.get(info.name)
+    if known:  # packages may add some
+        found = {"anyOf": [{"enum": known}, found]}
+    if info.name == "options":  # each input has its own
+        found = {"type": "object"}
     default = info.default
     if default is NODEFAULT or not isinstance(default, bool | int | float | str) or default == "":
         return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import field
 
@@ -58,15 +58,17 @@ class SourceConfig(Table, frozen=True):
     """[[source]]: topics, how their messages are read, and the streams they feed (stream name → path of the value).
 
     `subscribed`: as in the file, perhaps `$share/group/topic`, with `{name}` where a level of the topic has a name.
-    `input`: where its messages come from; of "tail" the lines of `file`. `format`: by its name in config/formats.py.
+    `input`: where its messages come from, by its name in config/inputs.py, with the `options` of that; of "tail" the
+    lines of `file`. `format`: by its name in config/formats.py.
     `sequence_in`: whether a list or each item has the number. `key`: what tells the streams of one name apart, a path
     in the payload or a template; `device`: a template, too.
     """
 
     subscribed: str = field(name="topic")
     streams: dict[str, str]
-    input: Literal["mqtt", "http", "tail", "stdin"] = "mqtt"
+    input: str = "mqtt"
     file: Path | None = None
+    options: Any = field(default_factory=dict)
     format: str = "json"
     items: str = ""
     time: str | None = None

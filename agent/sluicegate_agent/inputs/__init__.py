@@ -1,1 +1,1 @@
-"""Inputs beside MQTT: readings by POST, files that grow, standard input; each imported where it is configured."""
+"""Inputs beside MQTT by one contract (config/inputs.py): those of this package, and how the agent turns any of them."""

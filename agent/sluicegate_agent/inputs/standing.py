@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import select
-from collections.abc import Iterator
 from typing import TextIO
 
+from sluicegate_agent.config.inputs import Opened
 from sluicegate_agent.config.sources import SourceConfig
 from sluicegate_agent.inputs.lines import Lines
 from sluicegate_agent.messages import Message
@@ -18,11 +18,12 @@ _PIECE = 65_536
 _ONE: dict[int, StandardInput] = {}
 
 
-class StandardInput:
+class StandardInput(Opened):
     """Lines as they come; `is_over` at the end."""
 
     def __init__(self, source: SourceConfig, most: int, stream: TextIO) -> None:
-        self.stream, self.topic = stream, source.topic
+        self.stream = self.wakes = stream
+        self.topic = source.topic
         self.is_over = False
         self._lines = Lines(source.topic, most)
         self._ready: list[tuple[int, Message | None]] = []
@@ -35,20 +36,17 @@ class StandardInput:
             found = _ONE[stream.fileno()] = cls(source, most, stream)
         return found
 
-    def step(self, room: int) -> Iterator[Message]:
-        """At most `room` lines, without waiting for any."""
-        while room > 0:
-            if not self._ready:
-                self._ready = self._read()
-                if not self._ready:
-                    return
+    def take(self) -> Message | None:
+        """The next line, without waiting for any."""
+        while self._ready or (found := self._read()):
+            self._ready = self._ready or found
             _, message = self._ready.pop(0)
             if message is not None:
-                room -= 1
-                yield message
+                return message
+        return None
 
     @property
-    def is_busy(self) -> bool:
+    def is_busy(self) -> bool:  # type: ignore[override]  # it is only looked at
         """Whether there is more to take at once."""
         return bool(self._ready)
 

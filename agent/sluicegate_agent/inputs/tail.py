@@ -17,6 +17,7 @@ from pathlib import Path
 
 import msgspec
 
+from sluicegate_agent.config.inputs import Opened
 from sluicegate_agent.config.sources import SourceConfig
 from sluicegate_agent.errors import InputRefused
 from sluicegate_agent.identity.place import Place, read_place
@@ -35,8 +36,8 @@ OTHERS = 64
 _HEADER_MOST = 65_536
 
 
-class Tail:
-    """One file; `step` reads on, `save` writes the place of what was accepted."""
+class Tail(Opened):
+    """One file; `save` writes the place of what was accepted."""
 
     def __init__(
         self,
@@ -164,6 +165,10 @@ class Tail:
 
     # reading
 
+    def take(self) -> Message | None:
+        """The next line that is new."""
+        return next(self.step(1), None)
+
     def step(self, room: int) -> Iterator[Message]:
         """At most `room` lines that are new; a line is read once it is handed out."""
         now = time.monotonic()
@@ -181,7 +186,7 @@ class Tail:
                     yield message
 
     @property
-    def is_busy(self) -> bool:
+    def is_busy(self) -> bool:  # type: ignore[override]  # it is only looked at
         """Whether there is more to read at once."""
         return bool(self._ready) or bool(self._queue)
 
@@ -255,7 +260,7 @@ class Tail:
     # commits
 
     @property
-    def changed(self) -> bool:
+    def changed(self) -> bool:  # type: ignore[override]  # it is only looked at
         """Whether anything waits for a commit."""
         return self._has_moved or self._rotated.changed
 

@@ -42,6 +42,7 @@ from sluicegate_agent.identity.unsure import read as read_unsure
 from sluicegate_agent.outbox import is_sound_chunk
 from sluicegate_agent.state import schema
 from sluicegate_agent.state.pages import Pages, Value
+from sluicegate_agent.state.positions import POSITION, read_position
 from sluicegate_agent.streams import Row as StreamRow
 from sluicegate_agent.streams import Stream, write_origin
 
@@ -180,7 +181,7 @@ def _is_counter(row: Row) -> bool:
 
 
 def _is_meta(row: Row) -> bool:
-    return row[0] in _META or str(row[0]).startswith(("alert.", "budget", "tail ", "tailed "))
+    return row[0] in _META or str(row[0]).startswith(("alert.", "budget", "tail ", "tailed ", POSITION))
 
 
 def _is_sequence(row: Row) -> bool:
@@ -254,6 +255,8 @@ def _is_whole(table: str, row: Row) -> bool:
             return is_hexadecimal(row[1], 32)
         elif table == "meta" and str(row[0]).startswith("tail "):
             read_place(str(row[0]), row[1])
+        elif table == "meta" and str(row[0]).startswith(POSITION):
+            read_position(str(row[0]), row[1])
         elif table == "meta" and str(row[0]).startswith("tailed "):
             read_known(str(row[0]), row[1])
         elif table == "meta" and row[0] == UNANSWERED:

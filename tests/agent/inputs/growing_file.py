@@ -10,6 +10,7 @@ from desk import Desk
 from sluicegate.format.bucket import Bucket
 from sluicegate_agent.inputs.inputs import Inputs
 from sluicegate_agent.inputs.no_broker import NoLink
+from sluicegate_agent.inputs.tail import Tail
 
 
 class Reader:
@@ -24,6 +25,13 @@ class Reader:
     def begin(self) -> None:
         """Open the file where the state says."""
         self.inputs = Inputs(self.desk.config, self.desk.pipeline, NoLink())
+
+    @property
+    def tail(self) -> Tail:
+        """The file as it is read."""
+        found = self.inputs._running[0].opened
+        assert isinstance(found, Tail)
+        return found
 
     def killed(self) -> None:
         """What was not committed is forgotten."""

@@ -116,7 +116,7 @@ def test_a_row_of_a_table_is_a_message(reader: Callable[..., Reader]) -> None:
     one = reader(suffix="csv", format="json", time="at", time_format="s", streams={"x": "x", "y": "y z"})
     one.file.write_text('at,x,"y z"\n1,2,3\n')
     one.read()
-    (tail,) = one.inputs._tails
+    tail = one.tail
     read_as_rows = 0
     good = [b"1700000000,1.5,-2", b'1,"2,5","a ""b"""', b",,", b"1,2,3,4,5"]
     for row in hostile(good, number(1_000_000, 3_000), seed=8):

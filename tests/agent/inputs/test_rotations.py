@@ -92,7 +92,7 @@ def test_a_file_that_waited_its_turn_is_read_whatever_its_time(reader: Callable[
     one.read()
     rotate(one, "-20260302")
     one.write(2)
-    (tail,) = one.inputs._tails
+    tail = one.tail
     tail._queue = tail._after(*((tail._place.device, tail._place.inode), time.time_ns()))
     rotate(one, "-20260301", ago=86_400)
     one.write(3)

@@ -85,7 +85,7 @@ def test_a_file_that_is_renamed_while_older_ones_are_read(reader: Callable[..., 
     rotate(10)
     rotate(100)
     one.killed()
-    (tail,) = one.inputs._tails
+    tail = one.tail
     for value in (1_000, 10_000):
         while len(tail._queue) != 1 and (message := next(tail.step(1), None)) is not None:
             one.desk.pipeline.accept(message, is_new=True)
@@ -122,7 +122,7 @@ def test_a_file_that_is_copied_and_emptied_while_it_is_read(
     one.read()
     one.write(*range(8, 20))
     for _ in range(in_hand):  # the others wait in memory
-        one.desk.pipeline.accept(next(iter(one.inputs._tails[0].step(1))), is_new=True)
+        one.desk.pipeline.accept(next(iter(one.tail.step(1))), is_new=True)
     one.desk.pipeline.commit()
     shutil.copy(one.file, one.file.with_suffix(".log.1"))
     one.file.write_text("")
