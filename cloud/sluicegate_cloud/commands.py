@@ -17,6 +17,7 @@ from sluicegate_cloud.table.commands import (
     into_table,
     loaded,
     publish,
+    quality,
     reconcile,
     retain,
     stream,
@@ -241,5 +242,5 @@ def _provision_many(devices: list[str], folder: Path | None, made: Callable[[str
         raise SystemExit(1)
 
 
-for command in (alerts, compact, devices, publish, reconcile, retain, stream):
+for command in (alerts, compact, devices, publish, quality, reconcile, retain, stream):
     cloud.add_command(command)

@@ -14,14 +14,18 @@ from sluicegate_cloud.feed.gateway import is_gateway
 from sluicegate_cloud.schema import BUCKETS, ddl
 from sluicegate_cloud.table import devices, read
 from sluicegate_cloud.table.streams import STREAMS
+from sluicegate_cloud.table.summaries import quality
 from sluicegate_cloud.table.versions import Store, Version
 
 #: What a folder of documents gives, and a table: the first where no `rows` is asked.
-OF_DOCUMENTS, OF_TABLES = ("buckets", "documents"), ("windows", "streams", "rollups", "devices", "alerts")
+OF_DOCUMENTS = ("buckets", "documents")
+OF_TABLES = ("windows", "streams", "quality", "rollups", "devices", "alerts")
 _OPTIONS = ("path", "rows", "version")
 #: Of a table what one task answers: the columns, and the rows.
 _BY_ONE = {"devices": (devices.DEVICES, devices.devices_table), "alerts": (devices.ALERTS, devices.alerts_table)}
-_PER_TASK = {"devices": 1, "alerts": 1, "windows": 8, "streams": 8, "rollups": 8, "buckets": 256, "documents": 256}
+_PER_TASK = {
+    "devices": 1, "alerts": 1, "quality": 1, "windows": 8, "streams": 8, "rollups": 8, "buckets": 256, "documents": 256,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,8 @@ class FolderReader(DataSourceReader):
         if self._version and self.kind == "rollups":
             return ddl({**read.schema_of(self._version.definition), "level_us": "bigint"})
         if self._version:
-            columns = _BY_ONE[self.kind][0] if self.kind in _BY_ONE else STREAMS
+            columns = quality.schema_of(self._version.definition) if self.kind == "quality" else STREAMS
+            columns = _BY_ONE[self.kind][0] if self.kind in _BY_ONE else columns
             return ddl({of.name: read.SQL[of.type] for of in columns})
         return {"buckets": BUCKETS, "documents": DOCUMENTS}[self.kind]
 
@@ -65,6 +70,8 @@ class FolderReader(DataSourceReader):
     def _names(self) -> list[str]:
         if self.kind in _BY_ONE:
             return [self.kind]
+        if self._version and self.kind == "quality":
+            return [quality.ALL, *self._version.shards.values()]
         if self._version and self.kind == "windows":
             return [*read.window_files(self._store, self._version)]
         if self._version and self.kind == "rollups":
@@ -85,6 +92,10 @@ class FolderReader(DataSourceReader):
             return
         if self.kind in _BY_ONE:
             yield from _BY_ONE[self.kind][1](self._store, self._version).to_batches()
+            return
+        if self.kind == "quality":
+            yield from (batch for name in partition.names
+                        for batch in quality.part(self._store, self._version, name).to_batches())  # fmt: skip
             return
         for named in partition.names:
             level, _, name = named.rpartition(" ")

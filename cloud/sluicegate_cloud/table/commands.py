@@ -191,6 +191,29 @@ def alerts(table: str, silent: int | None) -> None:
 
 @click.command()
 @click.argument("table")
+@click.option("--json", "as_json", is_flag=True, help="A line of JSON a stream, with all that is known.")
+def quality(table: str, as_json: bool) -> None:
+    """Say how complete and how exact the windows of a table are: of all devices, then of the least complete ones.
+
+    Needs no Spark.
+    """
+    import json
+
+    from sluicegate_cloud.table.summaries import quality as known
+    from sluicegate_cloud.table.summaries import shown
+
+    store, version = loaded(table)
+    found = known.quality(store, version)
+    if not as_json:
+        for line in shown.lines(found, version.definition.aggregates):
+            click.echo(line)
+        return
+    for row in (row for some in found for row in some.to_pylist()):
+        click.echo(json.dumps(row | {"tags": dict(row["tags"] or [])}, ensure_ascii=False))
+
+
+@click.command()
+@click.argument("table")
 @click.option("--name", default="windows", show_default=True, help="The database's table, made where there is none.")
 @click.option(
     "--delta", metavar="PLACE", help="Instead: a Delta table at this folder or URI, made where there is none."

@@ -1,0 +1,70 @@
+"""The quality of a table's streams in lines for a terminal: of all devices, then the least complete ones."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from math import floor
+from typing import Any
+
+import pyarrow as pa
+
+#: Streams of devices that are shown; the others are counted.
+MOST = 40
+Row = dict[str, Any]
+
+
+def lines(tables: Iterable[pa.Table], aggregates: Sequence[str]) -> Iterator[str]:
+    """A head, a line a stream of all devices, and some of devices, the least complete; `tables` as of `quality`."""
+    left = iter(tables)
+    yield f"{'stream':<20}{'device':<20}{'windows':>10}{'complete':>10}{'least':>9}{'missing':>10}{'in doubt':>10}" \
+          f"{'resolution':>12}{'lag':>10}  width of intervals (at most)"  # fmt: skip
+    for table in islice(left, 1):
+        yield from (_line(row, aggregates) for row in table.to_pylist())
+    worst: list[tuple[Any, ...]] = []
+    count = 0
+    for table in left:
+        count += table.num_rows
+        some = ((_order(row), count, at, row) for at, row in enumerate(table.to_pylist()))
+        worst = heapq.nsmallest(MOST, [*worst, *some])
+    yield from (_line(row, aggregates) for *_, row in worst)
+    if count > MOST:
+        yield f"… and {count - MOST:,} more streams of devices: --json has all"
+
+
+def _order(row: Row) -> tuple[float, float]:
+    """The least complete first, of equal ones that with the worst window; what is not known last."""
+    return tuple(2.0 if row[name] is None else row[name] for name in ("complete", "completeness_least"))  # type: ignore[return-value]  # two
+
+
+def _line(row: Row, aggregates: Sequence[str]) -> str:
+    names = f"{_short(row['stream'])}{_short(row['device'] or 'all')}"
+    shares = f"{_percent(row['complete']):>10}{_percent(row['completeness_least']):>9}"
+    counts = f"{row['windows']:>10,}{shares}{row['missing']:>10,}{row['doubt']:>10,}"
+    return f"{names}{counts}{_time(row['resolution_us']):>12}{_time(row['lag_us']):>10}  {_widths(row, aggregates)}"
+
+
+def _widths(row: Row, aggregates: Sequence[str]) -> str:
+    """Of what is not exact in every window."""
+    some = [name for name in aggregates if row[f"{name}_exact"] not in (None, 1.0)]
+    told = (f"{name} {row[f'{name}_width']:.2%} ({row[f'{name}_width_most']:.2%})" for name in some)
+    return ", ".join(told) or "exact"
+
+
+def _short(name: str) -> str:
+    return f"{name if len(name) < 19 else name[:18] + '…':<20}"
+
+
+def _percent(share: float | None) -> str:
+    """Rounded down: 100 % is all of it."""
+    return "–" if share is None else f"{floor(1e4 * share) / 100:.2f} %"
+
+
+def _time(us: float | None) -> str:
+    """In the largest unit of which there is at least one."""
+    if us is None:
+        return "–"
+    units = (("d", 86_400e6), ("h", 3_600e6), ("min", 60e6), ("s", 1e6), ("ms", 1e3), ("µs", 1.0))
+    unit, length = next((of for of in units if abs(us) >= of[1]), ("s", 1e6))
+    return f"{us / length:,.0f} {unit}" if abs(us) >= 100 * length else f"{us / length:.3g} {unit}"
