@@ -88,7 +88,7 @@ class Stream:
 
     `told` is what its buckets say was lost, `owed` what the next one says beside its source's numbers. Both belong
     to the stream, not to the source: a topic that is renamed takes nothing back. `without`: what came late without a
-    reading of it, where messages may be so; its next bucket says it, and a record does not keep it.
+    reading of it, where messages may be so; its next bucket says it. `tell` is told of it as of no reading.
 
     Readings that it is given with `take` are folded together, when somebody asks for the builder or `settle`s it.
     `tell` is told of each such run; `new_times` and `new_values` keep it until it is `handed` to the windows.
@@ -255,6 +255,8 @@ class Stream:
         self.settle()
         if self.builder is None or self.without is None or not tally.is_known(missing):
             return
+        if self.tell:
+            self.tell(self.number, array("d"), array("q"), 0, missing, 0)
         if tally.lost(missing) > self.missing_seen:  # not told yet
             self.owed -= 1
         elif self.told > 0:
@@ -398,7 +400,7 @@ class Stream:
         counts = (self.missing_seen, self.late, self.buckets, self.told, self.owed)
         lengths = (-1 if self.source is None else len(source), len(builder), len(self.times))
         parts = self._carried(self._builder.n if self._builder else 0)
-        parts |= {LATE_NAME: self.without.came.pack()} if self.without and self.without.came else {}
+        parts |= self.without.parts() if self.without else {}
         head = _ROW.pack(_CARRYING if parts else _MAGIC, *counts, *lengths)
         return head + source + builder + pack_readings(self.times, self.values) + carried.joined(b"", parts)
 
@@ -412,8 +414,7 @@ class Stream:
             self.builder = Builder.restore(data[:builder]) if builder else None
             self.times, self.values = unpack_readings(data[builder:ends])
             self.parts = carried.section(data[ends:]) if row[:4] == _CARRYING else {}
-            without = self.parts.pop(LATE_NAME, None)
-            self.without = Returned(without) if without else None
+            self.without = Returned.of(self.parts)
             self.folded = self.builder.n - len(self.times) if self.parts and self.builder else 0
             self._moments = Moments(self.parts.pop(PAIR, None))
         except (ValueError, struct.error) as error:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from sluicegate_agent import identity
 from sluicegate_agent.config import Config, SourceConfig
+from sluicegate_agent.identity.epoch import RUNS
 from sluicegate_agent.identity.identities import epochs_in_flight
 from sluicegate_agent.identity.posted import AGAIN_MOST, KEYS_LEAST
 
@@ -22,6 +23,8 @@ AGAIN_OBJECTS = 288
 #: Rows in pages that are not full, times their bytes.
 PAGE_FILL = 1.4
 EPOCH_ROW = 340
+#: Of a source, the runs of numbers that were passed over.
+PASSED = 24 * RUNS
 FEW_ROW = 200
 HELD_ROW = 128
 #: What a bare topic said last and what of it was retained: digests of 32 messages each way.
@@ -61,7 +64,7 @@ def _memory_of(config: Config, source: SourceConfig) -> Line:
     horizon, part = max(config.horizon_of(source), config.mqtt.receive_maximum), source.topic
     if source.sequence is not None:
         numbers = (identity.EPOCHS_KEPT + 1) * (4 * horizon + EPOCH_OBJECTS)
-        rows = (identity.EPOCHS_KEPT + 1) * (-(-horizon // 64) * EPOCH_ROW + 8 * EPOCH_ROW)
+        rows = (identity.EPOCHS_KEPT + 1) * (-(-horizon // 64) * EPOCH_ROW + 8 * EPOCH_ROW) + PASSED
         return Line(f"identities of {part}", numbers, int(rows * PAGE_FILL))
     if source.time is not None:
         return _digests(f"identities of {part}", horizon)

@@ -14,6 +14,7 @@ from array import array
 from collections.abc import Iterator
 from functools import cache
 from itertools import chain
+from typing import Literal
 
 #: Runs of numbers passed over whose place is known; and numbers that an int64 holds.
 RUNS, LARGEST = 32, 1 << 62
@@ -48,8 +49,8 @@ def _entries(count: int) -> struct.Struct:
 class Epoch:
     """One run of a source's numbers. `last` is the commit that its newest message belongs to, `order` its age.
 
-    `missing`: how many numbers were passed over, whether they came late or not; `passed`: the last ones of these, three
-    numbers a run: first, last, and how many were passed over before. A restart forgets which they were.
+    `missing`: how many numbers were passed over, whether they came late or not; `passed`: the last ones of these in any
+    order, three numbers a run: first, last, and how many were passed over before.
     """
 
     __slots__ = (
@@ -175,18 +176,19 @@ class Epoch:
         if self.passed is None:
             self.passed = array("q")
         if max(-first, end) <= LARGEST:
-            self.passed.extend((first, end - 1, self.missing))
-            del self.passed[: -3 * RUNS]
+            befores = self.passed[2::3]
+            at = 3 * befores.index(min(befores)) if len(befores) == RUNS else len(self.passed)
+            # Each stays where it is: a frame says what changed of a row.
+            self.passed[at : at + 3] = array("q", (first, end - 1, self.missing))
         self.missing += end - first
 
     def passed_at(self, number: int) -> int | None:
         """The how manyth of those passed over it was; None where that is not known any more."""
         passed = self.passed or array("q")
-        for at in range(len(passed) - 3, -1, -3):
-            first, last, before = passed[at : at + 3]
-            if first <= number <= last:
-                return before + number - first + 1
-        return None
+        runs = zip(passed[2::3], passed[::3], passed[1::3], strict=True)
+        found = [(before, first) for before, first, last in runs if first <= number <= last]
+        before, first = max(found, default=(0, number + 1))
+        return before + number - first + 1 if found else None
 
     def put_next(self, content: int, time: int | None) -> None:
         """Mark the number after the newest."""
@@ -302,7 +304,7 @@ class Epoch:
         time = _NO_TIME if self.high_time is None else self.high_time
         place = (time, self.offset, self.width, self.doubtful_below, len(entries))
         named = key_of(key, self.generation)
-        yield named, _HEAD.pack(_MAGIC, *counts, *place) + few
+        yield named, _HEAD.pack(_MAGIC, *counts, *place) + few + _little(self.passed or array("q"))
         for block in self.blocks:
             yield _row_key(key, self.generation, block), _little(self.ring[block * BLOCK : (block + 1) * BLOCK])
         if self.first_changed and self.few is None:
@@ -329,14 +331,16 @@ class Epoch:
     @classmethod
     def _restored(cls, row: bytes, others: dict[int, bytes], generation: int) -> tuple[Epoch, int]:
         magic, order, base, high, missing, carried, horizon, time, offset, width, doubtful, few = _HEAD.unpack_from(row)
-        if magic != _MAGIC or len(row) != _HEAD.size + few * _ENTRY.size or not horizon:
+        ends = _HEAD.size + few * _ENTRY.size
+        if magic != _MAGIC or not 0 <= len(row) - ends <= 24 * RUNS or not horizon:
             raise ValueError("wrong length")
         epoch = cls(order, horizon, high, generation)
         epoch.base, epoch.start, epoch.missing = base, base, missing
         epoch.high_time = None if time == _NO_TIME else time
         epoch.offset, epoch.width, epoch.doubtful_below = offset, width, doubtful
+        epoch.passed = _native(row[ends:], "q") or None
         if few:
-            epoch.few = dict(_ENTRY.iter_unpack(row[_HEAD.size :]))
+            epoch.few = dict(_ENTRY.iter_unpack(row[_HEAD.size : ends]))
         else:
             epoch._restore_ring(others)
         epoch.saved()
@@ -362,7 +366,7 @@ class Epoch:
         new.few = dict(self.few or {})
         if self.few is None:
             new._spread()
-        for name in ("base", "start", "missing", "offset", "width", "high_time", "doubtful_below", "first"):
+        for name in ("base", "start", "missing", "passed", "offset", "width", "high_time", "doubtful_below", "first"):
             setattr(new, name, getattr(self, name))
         for number in range(max(self.base, self.high - horizon + 1), self.high + 1):
             known = number > self.high - self.horizon
@@ -413,8 +417,8 @@ def _little(numbers: array[int]) -> bytes:
     return numbers.tobytes()
 
 
-def _native(data: bytes) -> array[int]:
-    numbers = array("I")
+def _native(data: bytes, kind: Literal["I", "q"] = "I") -> array[int]:
+    numbers = array(kind)
     numbers.frombytes(data)
     if sys.byteorder == "big":
         numbers.byteswap()

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from array import array
 
+import msgspec
+
 from sluicegate.constants import LATE, ORDERED
 from sluicegate.format.bucket import Bucket
-from sluicegate.format.late import NEVER, CameLate
+from sluicegate.format.late import LATE_NAME, NEVER, CameLate
 from sluicegate_agent.carried import unpack_readings
 
 #: Losses of a stream of which it is remembered when it was told of them.
 RUNS = 32
+#: What a stream's row keeps of these, beside what came.
+TOLD_NAME = "told"
+_encode, _decode = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(list[int]).decode
 
 
 def of_row(bucket: Bucket, readings: bytes | None) -> CameLate | None:
@@ -39,15 +44,34 @@ class Returned:
     """What a stream was told is lost, and what of that came late in messages that have no reading of it.
 
     `came`: the latter, until a bucket says it: beside each a time between the two readings of the loss, and not before
-    the first of them: there another loss ends. What was told is known of the last RUNS losses since the start.
+    the first of them: there another loss ends. What was told is known of the last RUNS losses.
     """
 
     __slots__ = ("_told", "came")
 
-    def __init__(self, part: bytes | None = None) -> None:
-        """`part`: what `came` was packed to. Raises ValueError for anything else."""
-        self.came = CameLate.unpack(part) if part else None
+    def __init__(self) -> None:
+        self.came: CameLate | None = None
         self._told = array("q")
+
+    def parts(self) -> dict[str, bytes]:
+        """As a stream's row keeps it."""
+        came = {LATE_NAME: self.came.pack()} if self.came else {}
+        return came | {TOLD_NAME: _encode(self._told.tolist())}
+
+    @classmethod
+    def of(cls, parts: dict[str, bytes]) -> Returned | None:
+        """What `parts` made, which leaves them; None where they have nothing of it. Raises ValueError."""
+        came, told, found = parts.pop(LATE_NAME, None), parts.pop(TOLD_NAME, None), cls()
+        if came is None and told is None:
+            return None
+        found.came = CameLate.unpack(came) if came else None
+        try:
+            found._told = array("q", _decode(told) if told else ())
+        except (msgspec.MsgspecError, OverflowError) as error:
+            raise ValueError(f"what a stream was told: {error}") from error
+        if len(found._told) % 3 or len(found._told) > 3 * RUNS:
+            raise ValueError("what a stream was told is malformed")
+        return found
 
     def tell(self, seen: int, lost: int, time: int) -> None:
         """The stream was told of those passed over from the `seen`th on (`tally`): one of them may have this time."""

@@ -363,6 +363,7 @@ class Sequences:
     def _begin(self, seen: Sighting, generation: int) -> Epoch:
         order = 1
         for _, other in self._epochs():
+            other.changed |= other.passed is not None
             order, other.passed = max(order, other.order + 1), None  # asked of the newest alone
         epoch = Epoch(order, self.horizon, seen.raw, generation)
         epoch.begin(seen.content, seen.time)

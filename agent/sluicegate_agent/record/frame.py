@@ -17,8 +17,9 @@ import msgspec
 from sluicegate.format.pairs import PairColumn
 from sluicegate.format.steps import fill, packed_times, packed_values, shuffled, unpacked_times, unpacked_values
 
-#: What a stream did: took readings, took some in doubt, closed its bucket, had its windows told the time; that all
-#: windows were handed what had come: those whose ends come count such batches; the second values of the next readings.
+#: What a stream did: took readings (none: a message came late without one of it), took some in doubt, closed its
+#: bucket, had its windows told the time; that all windows were handed what had come: those whose ends come count such
+#: batches; the second values of the next readings.
 ADD, ADD_IN_DOUBT, CLOSE, ADVANCE, FEED, SECONDS = range(6)
 #: Bytes of one body at most, so that a damaged length takes no memory.
 LARGEST_BODY = 64 << 20
@@ -33,7 +34,7 @@ Columns = tuple["array[int] | array[float]", ...]
 class Step(NamedTuple):
     """What a stream did, with readings where it took some.
 
-    `number`: what its source's numbers say is lost so far; of ADVANCE the time that its windows were told. SECONDS has
+    `number`: what its message says of losses (`tally`); of ADVANCE the time that its windows were told. SECONDS has
     second values and no times (0).
     """
 

@@ -28,7 +28,7 @@ from sluicegate_agent.config.sources import may_feed
 from sluicegate_agent.doubts import Doubts
 from sluicegate_agent.identity.unsure import lose_memory
 from sluicegate_agent.record import file
-from sluicegate_agent.record.frame import ADD_IN_DOUBT, ADVANCE, CLOSE, FEED, Body, Step, Steps, unpack
+from sluicegate_agent.record.frame import ADD, ADD_IN_DOUBT, ADVANCE, CLOSE, FEED, Body, Step, Steps, unpack
 from sluicegate_agent.record.recorder import begin
 from sluicegate_agent.record.rows import Rows
 from sluicegate_agent.streams import Closed, Stream, stored_rows
@@ -200,6 +200,8 @@ class Player:
                 self._streams.doubt(stream, step)
             stream.add_many(step.values, step.times, 0, step.number, doubt)
             self._windows.add(stream, step)
+        elif step.kind == ADD:
+            stream.is_without(step.number)
 
     def count(self, amounts: dict[str, int]) -> None:
         """Count, with the tables."""

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from memory_stores import empty
 
 from sluicegate_agent.identity import EPOCHS_KEPT, Contents, Sequences, Verdict, tally
+from sluicegate_agent.identity.epoch import RUNS
 
 NEW, DUPLICATE, BEYOND = Verdict.NEW, Verdict.DUPLICATE, Verdict.BEYOND_HORIZON
 
@@ -61,6 +62,7 @@ def test_numbers_agree_with_a_set(numbers: list[int], horizon: int, restarts: se
         assert (said < 0) == is_late
         if is_late and tally.is_known(said):
             assert passed[tally.lost(said) - 1] == number
+        assert not is_late or tally.is_known(said) or len(passed) > RUNS, "nor does a restart forget it"
         assert tally.lost(said) == len(passed) - below or (is_late and tally.is_known(said))
         if i in restarts:
             commit(store, sequences)

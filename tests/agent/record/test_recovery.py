@@ -179,6 +179,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def messages(rng: random.Random, count: int) -> Iterator[tuple[str, Message | None]]:
     """What happens, and the message where one comes: three kinds of sources, repeats, reboots, rubbish, silence."""
     sent: list[tuple[str, bytes, bool]] = []
+    kept: list[bytes] = []  # on their way: some come late
     said = boot = 0
     for step in range(count):
         kind = rng.choice("ssssttaabbbrcccqikx")
@@ -186,8 +187,10 @@ def messages(rng: random.Random, count: int) -> Iterator[tuple[str, Message | No
         if kind == "s":
             said, boot = said + rng.choice((1, 1, 1, 1, 3, -2)), boot + (rng.random() < 0.03)
             at = now - rng.choice((0, 0, 0, 30 * SECOND))
-            fields = {"n": max(said, 0), "boot": boot, "t": at, "level": rng.randrange(99) / 10, "flow": rng.random()}
-            sent.append((SEQUENCED, json.dumps(fields).encode(), False))
+            fields = {"n": max(said, 0), "boot": boot, "t": at, "level": rng.randrange(99) / 10}
+            fields["flow"] = rng.choice((rng.random(), None))  # what comes late without it gives it back what it lost
+            kept.append(json.dumps(fields).encode())
+            sent.append((SEQUENCED, kept.pop(-1 if len(kept) < 3 and rng.random() < 0.7 else 0), False))
         elif kind == "t":
             at = now - rng.choice((0, 0, 5 * SECOND))
             sent.append((TIMED, json.dumps({"t": at, "heat": rng.randrange(999) / 8}).encode(), False))
