@@ -1,4 +1,4 @@
-"""What spark-submit runs: `sluicegate cloud merge` with the arguments behind it, on the master it was given."""
+"""What spark-submit runs: `sluicegate cloud merge` with the arguments behind it, or `reconcile`, on its master."""
 
 from __future__ import annotations
 
@@ -8,4 +8,5 @@ import sys
 from sluicegate.cli import main
 
 if __name__ == "__main__":
-    main(["cloud", "merge", *sys.argv[1:], "--master", os.environ.get("SLUICEGATE_MASTER", "yarn")])
+    asked = sys.argv[1:] if sys.argv[1:2] == ["reconcile"] else ["merge", *sys.argv[1:]]
+    main(["cloud", *asked, "--master", os.environ.get("SLUICEGATE_MASTER", "yarn")])

@@ -1,4 +1,8 @@
-"""An Airflow DAG: merge the buckets every night, then draw the report; a failed night is tried again, which is safe."""
+"""An Airflow DAG: each night what is new comes into the table, a report is drawn, and the table is proved.
+
+A merge that failed is tried again, which is safe. A proof is not: a window that is not what its documents say fails the
+task, and Airflow's own notices are the alert.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from datetime import datetime, timedelta
 from airflow.providers.standard.operators.bash import BashOperator
 from airflow.sdk import DAG
 
-SLUICEGATE, SOURCE, MERGED = "/opt/sluicegate-cloud/bin/sluicegate", "/srv/sluicegate/buckets", "/srv/sluicegate/merged"
+SLUICEGATE, SOURCE, TABLE = "/opt/sluicegate-cloud/bin/sluicegate", "/srv/sluicegate/buckets", "/srv/sluicegate/fleet"
 
 with DAG(
     "sluicegate_merge",
@@ -18,9 +22,10 @@ with DAG(
     default_args={"retries": 2, "retry_delay": timedelta(minutes=10), "execution_timeout": timedelta(hours=6)},
 ) as dag:
     merge = BashOperator(
-        task_id="merge", bash_command=f"{SLUICEGATE} cloud merge {SOURCE} --out {MERGED} --window 24h --slide 1h"
+        task_id="merge", bash_command=f"{SLUICEGATE} cloud merge {SOURCE} --table {TABLE} --window 24h --slide 1h"
     )
     report = BashOperator(
-        task_id="report", bash_command=f"{SLUICEGATE} cloud report {MERGED} --out {MERGED}/report.html"
+        task_id="report", bash_command=f"{SLUICEGATE} cloud report --table {TABLE} --out /srv/sluicegate/report.html"
     )
-    merge >> report
+    reconcile = BashOperator(task_id="reconcile", bash_command=f"{SLUICEGATE} cloud reconcile {TABLE}", retries=0)
+    merge >> [report, reconcile]

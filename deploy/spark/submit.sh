@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Merges on a cluster with a packed environment: submit.sh SOURCE… --out FOLDER [options of `sluicegate cloud merge`].
+# Merges on a cluster with a packed environment: submit.sh SOURCE… --table PLACE [options of `sluicegate cloud merge`].
+# Proves a table: submit.sh reconcile PLACE, which ends with 1 where a window is not what its documents say.
 # SLUICEGATE_MASTER: yarn (default), spark://HOST:7077, local[*]. ENVIRONMENT: the archive; made once by venv-pack where it is not there.
 # Workers unpack it, so they need nothing but the same CPU, C library and Python version as this machine.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 archive=${ENVIRONMENT:-sluicegate-environment.tar.gz}
 export SLUICEGATE_MASTER=${SLUICEGATE_MASTER:-yarn}
-[ "$#" -gt 0 ] || { sed -n '2,4s/^# //p' "$0" >&2; exit 2; }
+[ "$#" -gt 0 ] || { sed -n '2,5s/^# //p' "$0" >&2; exit 2; }
 command -v spark-submit >/dev/null || { echo "submit: spark-submit is not on PATH; it comes with Spark, or in an environment with pyspark" >&2; exit 3; }
 
 case $SLUICEGATE_MASTER in

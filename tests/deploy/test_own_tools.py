@@ -42,7 +42,8 @@ def test_prometheus_takes_its_configuration(tmp_path: Path) -> None:
 
 def test_kubernetes_knows_every_field_of_the_job() -> None:
     """By the schemas of its API; an unknown field is refused."""
-    accepts("pip install kubernetes-validate", "kubernetes-validate", "--strict", "spark/cronjob.yaml")
+    for name in ("cronjob.yaml", "reconcile-cronjob.yaml"):
+        accepts("pip install kubernetes-validate", "kubernetes-validate", "--strict", f"spark/{name}")
 
 
 @pytest.mark.parametrize("name", ["compose/compose.yaml", "couchbase/compose.yaml"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import py_compile
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -32,7 +33,12 @@ def commands(name: str) -> list[list[str]]:
     return [re.split(r"[ ,]+", line.strip()) for line in found]
 
 
-@pytest.mark.parametrize("name", ["sluicegate-merge.service", "cronjob.yaml", "merge_dag.py"])
+#: What each form runs: the merge into a table, and the proof of it.
+SCHEDULED = ("sluicegate-merge.service", "sluicegate-reconcile.service", "cronjob.yaml", "reconcile-cronjob.yaml",
+             "merge_dag.py")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SCHEDULED)
 def test_schedulers_use_options_that_exist(name: str) -> None:
     """What each of them runs is understood by the command line."""
     from sluicegate_cloud.commands import cloud
@@ -45,19 +51,74 @@ def test_schedulers_use_options_that_exist(name: str) -> None:
         command.make_parser(command.context_class(command)).parse_args(words[2:])
 
 
-def test_the_spark_application_merges_into_a_folder() -> None:
-    """Its arguments are those of the merge; what comes out is mounted in driver and executors."""
+def test_each_form_proves_the_table_that_it_fills() -> None:
+    """One table a form, and as it is spelled there; a proof is not tried again, so its exit code is seen."""
+    forms = (SCHEDULED[:2], SCHEDULED[2:4], SCHEDULED[4:])
+    for names in forms:
+        ran = [words for name in names for words in commands(name)]
+        filled = [words[words.index("--table") + 1] for words in ran if words[1] == "merge"]
+        assert filled == [words[2] for words in ran if words[1] == "reconcile"], names
+    assert read("spark/reconcile-cronjob.yaml")["spec"]["jobTemplate"]["spec"]["backoffLimit"] == 0
+    dag = (DEPLOY / "spark/merge_dag.py").read_text("utf-8")
+    assert re.search(r"cloud reconcile \{TABLE\}\", retries=0", dag)
+    unit = (DEPLOY / "spark/sluicegate-reconcile.service").read_text("utf-8")
+    assert "OnFailure=sluicegate-alert@%n.service" in unit
+
+
+def test_the_spark_applications_share_a_table() -> None:
+    """Their arguments are those of the commands; the table is mounted in driver and executors."""
     from sluicegate_cloud.commands import merge
+    from sluicegate_cloud.table.commands import reconcile
 
-    spec = read("spark/spark-application.yaml")["spec"]["template"]
-    options, _, _ = merge.make_parser(merge.context_class(merge)).parse_args(list(map(str, spec["arguments"])))
+    text = (DEPLOY / "spark/spark-application.yaml").read_text("utf-8")
+    merging, proving = (each["spec"]["template"] for each in yaml.safe_load_all(text))
+    options, _, _ = merge.make_parser(merge.context_class(merge)).parse_args(list(map(str, merging["arguments"])))
+    word, *words = proving["arguments"]
+    proved, _, _ = reconcile.make_parser(reconcile.context_class(reconcile)).parse_args(words)
+    assert (word, proved["table"]) == ("reconcile", options["table"])
     for part in ("driver", "executor"):
-        assert options["out"] in [mount["mountPath"] for mount in spec[part]["volumeMounts"]]
+        for spec in (merging, proving):
+            assert str(Path(options["table"]).parent) in [mount["mountPath"] for mount in spec[part]["volumeMounts"]]
+    assert proving["restartPolicy"] == {"type": "Never"}
 
 
-def test_pods_are_bounded_and_without_rights() -> None:
+@pytest.mark.parametrize(("given", "wanted"), [
+    (["chunks", "--table", "t"], ["cloud", "merge", "chunks", "--table", "t", "--master", "local[1]"]),
+    (["reconcile", "t"], ["cloud", "reconcile", "t", "--master", "local[1]"]),
+])  # fmt: skip
+def test_what_spark_submit_runs(given: list[str], wanted: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command that is asked for, on the master of the environment."""
+    import sluicegate.cli
+
+    ran: list[list[str]] = []
+    monkeypatch.setattr(sluicegate.cli, "main", ran.append)
+    monkeypatch.setattr(sys, "argv", ["merge.py", *given])
+    monkeypatch.setenv("SLUICEGATE_MASTER", "local[1]")
+    runpy.run_path(str(DEPLOY / "spark/merge.py"), run_name="__main__")
+    assert ran == [wanted]
+
+
+def test_the_alert_says_which_unit_failed(tmp_path: Path) -> None:
+    """In the journal at priority 2, and to the address where there is one."""
+    unit = (DEPLOY / "spark/sluicegate-alert@.service").read_text("utf-8")
+    (script,) = re.findall(r"ExecStart=/bin/sh -c '(.*)'$", unit, re.M)
+    (tmp_path / "curl").write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/sent\n')
+    (tmp_path / "curl").chmod(0o755)
+    (tmp_path / "hostname").write_text("#!/bin/sh\necho gate\n")
+    (tmp_path / "hostname").chmod(0o755)
+    text = script.replace("$$", "$").replace("%i", "sluicegate-reconcile.service")
+    for address, sent in (("", False), ("https://ntfy.example/x", True)):
+        environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "ALERT_URL": address}
+        ran = subprocess.run(["/bin/sh", "-c", text], env=environment, capture_output=True, text=True, check=True)
+        assert ran.stdout.startswith("<2>gate: sluicegate-reconcile.service has failed")
+        assert (tmp_path / "sent").exists() == sent
+    assert "https://ntfy.example/x" in (tmp_path / "sent").read_text()
+
+
+@pytest.mark.parametrize("name", ["cronjob.yaml", "reconcile-cronjob.yaml"])
+def test_pods_are_bounded_and_without_rights(name: str) -> None:
     """Not root, nothing writable but its volumes, memory and time limited, one at a time."""
-    spec = read("spark/cronjob.yaml")["spec"]
+    spec = read(f"spark/{name}")["spec"]
     pod = spec["jobTemplate"]["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     assert spec["concurrencyPolicy"] == "Forbid"
@@ -108,7 +169,8 @@ def test_there_is_one_version() -> None:
     root = DEPLOY.parent
     assert tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]["version"] == VERSION
     assert f"## {VERSION}" in (root / "CHANGELOG.md").read_text("utf-8")
-    files = ("ansible/fleet.yml", "compose/compose.yaml", "spark/cronjob.yaml", "spark/spark-application.yaml")
+    files = ("ansible/fleet.yml", "compose/compose.yaml", "spark/cronjob.yaml", "spark/reconcile-cronjob.yaml",
+             "spark/spark-application.yaml")  # fmt: skip
     named = [
         re.findall(r"(?:sluicegate-\w+:|^version: )(\S+)", (DEPLOY / file).read_text("utf-8"), re.M) for file in files
     ]
@@ -147,9 +209,13 @@ def test_the_timer_is_one_for_systemd(tmp_path: Path) -> None:
     """`systemd-analyze verify` says nothing but that the command is not on this machine."""
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is not installed")
-    for name in ("sluicegate-merge.service", "sluicegate-merge.timer"):
+    names = [f"sluicegate-{of}" for of in ("merge.service", "merge.timer", "reconcile.service", "reconcile.timer",
+                                           "alert@.service")]  # fmt: skip
+    for name in names:
         text = (DEPLOY / "spark" / name).read_text().replace("/opt/sluicegate-cloud/bin/sluicegate", "/bin/true")
         (tmp_path / name).write_text(text)
-    units = sorted(tmp_path.glob("sluicegate-merge.*"))
+    units = sorted(path for path in tmp_path.glob("sluicegate-*") if "@" not in path.name)
+    units.append(tmp_path / "sluicegate-alert@sluicegate-reconcile.service")
+    (tmp_path / "sluicegate-alert@.service").rename(units[-1])
     ran = subprocess.run(["systemd-analyze", "verify", *units], capture_output=True, text=True, check=False)
-    assert "sluicegate-merge" not in ran.stderr, ran.stderr
+    assert "sluicegate-" not in ran.stderr, ran.stderr
