@@ -24,6 +24,9 @@ _DIGEST = 16
 class Replayed:
     """One file on its way into one source: `taken` bytes were counted before this run, `read` is where this one is."""
 
+    #: Only lines move it, and each waits for a commit itself.
+    changed = False
+
     def __init__(self, state: State, topic: str, file: Path, *, again: bool = False) -> None:
         """Find where an earlier run of this content ended; with `again`, only one that did not reach its end."""
         self._state, self._topic, self._again = state, topic, again

@@ -1,6 +1,6 @@
 """What the agent costs: processor a message by the pipeline alone, and with a real Mosquitto beside paho's own client.
 
-    python -m bench.agent messages|plant|standing|broker|drain|results|all [--messages 20000] [--rounds 3]
+    python -m bench.agent messages|plant|standing|broker|drain|results|alerts|all [--messages 20000] [--rounds 3]
         [--only TEXT] [--out FILE]
 
 The machines are shared: each figure is the least of some rounds, and ratios say more than times.
@@ -15,7 +15,7 @@ import platform
 from pathlib import Path
 from typing import Any
 
-from bench.agent import broker, drain, messages, plant, results, standing
+from bench.agent import alerts, broker, drain, messages, plant, results, standing
 
 from sluicegate_agent.status import table
 
@@ -26,7 +26,8 @@ HELD = 10
 def main() -> None:
     """Measure, print a table and write JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("messages", "plant", "standing", "broker", "drain", "results", "all"))
+    ways = ("messages", "plant", "standing", "broker", "drain", "results", "alerts", "all")
+    parser.add_argument("what", choices=ways)
     parser.add_argument("--messages", type=int, default=20_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default="", help="worlds whose name has this text")
@@ -55,6 +56,9 @@ def main() -> None:
     if asked.what in ("results", "all"):
         found["results"] = results.measured(asked.only)
         _print("Results with Mosquitto, from the newest reading to its answer", found["results"])
+    if asked.what in ("alerts", "all"):
+        found["alerts"] = alerts.measured(asked.only)
+        _print("Alerts with Mosquitto, from the reading's publication to the message at the broker", found["alerts"])
     if asked.out:
         asked.out.parent.mkdir(parents=True, exist_ok=True)
         asked.out.write_text(json.dumps(found, indent=1) + "\n")

@@ -10,6 +10,7 @@ import sqlite3
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -78,17 +79,23 @@ def _wait(folder: Path, count: int) -> float:
 
 
 class _listening:  # noqa: N801  used as a context
-    """Notes, of each result, when it came and its newest reading's time, in µs."""
+    """Notes, of each result, when it came and its newest reading's time, in µs; or of what else a topic has."""
 
-    def __init__(self, port: int, heard: list[tuple[int, int]]) -> None:
+    def __init__(
+        self,
+        port: int,
+        heard: list[tuple[int, int]],
+        topic: str = "sluicegate/bench/results",
+        times: Callable[[Any], list[int]] = lambda said: [each["time_us"] for each in said["results"]],
+    ) -> None:
         self._sock = socket.create_connection(("127.0.0.1", port), 60)
-        self._heard = heard
+        self._heard, self._topic, self._times = heard, topic.encode(), times
         self._thread = threading.Thread(target=self._listen, daemon=True)
 
     def __enter__(self) -> None:
         self._sock.sendall(b"\x10\x10\x00\x04MQTT\x05\x02\x00\x00\x00\x00\x03sub")
         self._sock.recv(64)
-        topic = b"sluicegate/bench/results"
+        topic = self._topic
         body = b"\x00\x01\x00" + len(topic).to_bytes(2, "big") + topic + b"\x00"
         self._sock.sendall(b"\x82" + bytes([len(body)]) + body)
         self._sock.recv(64)
@@ -108,7 +115,7 @@ class _listening:  # noqa: N801  used as a context
                 begin, end = whole
                 if data[0] >> 4 == 3:
                     said = json.loads(data[data.index(b"{", begin) : end])
-                    self._heard += [(now, each["time_us"]) for each in said["results"]]
+                    self._heard += [(now, each) for each in self._times(said)]
                 data = data[end:]
 
     def _received(self) -> bytes:

@@ -89,6 +89,10 @@ class Alerts:
         self._judged: dict[tuple[str, str], None] = {}
         self._judging: dict[tuple[str, str], None] = {}
         self._staged: tuple[dict[Key, Kept], list[Waiting], list[int]] = {}, [], []
+        #: Messages that somebody took since the last commit; what silence changed; what the open commit counted.
+        self._taken: dict[int, Waiting] = {}
+        self._silent: list[Change] = []
+        self._counted: dict[str, int] = {}
         self._look_for_silence = 0.0
         now = time.monotonic()
         self._heard = {name: (state.streams[name].accepted, now) for name in config.streams}
@@ -113,7 +117,15 @@ class Alerts:
     def save(self, connection: sqlite3.Connection) -> None:
         """Judge what changed and write what came of it, inside the transaction that makes the readings durable."""
         self._judging = self._noted | {key: None for key in self._pipeline.touched if key[1] in self._of_window}
-        self._write(connection, [*self._of_answers(self._judging), *self._silences(time.monotonic())])
+        silent = self._silent or [*self._silences(time.monotonic())]
+        self._write(connection, [*self._of_answers(self._judging), *silent])
+        for waiting in self._taken.values():
+            save_message(connection, waiting)
+
+    @property
+    def changed(self) -> bool:
+        """Whether a stream fell silent, or somebody took a message, since the last commit."""
+        return bool(self._silent or self._taken)
 
     def saved(self) -> None:
         """What `save` wrote is durable."""
@@ -127,25 +139,15 @@ class Alerts:
             log.warning("%s (%s)", each.told.text, each.told.state)
         self._judged |= self._judging
         self._noted, self._staged = {}, ({}, [], [])
+        self._taken, self._silent, self._counted = {}, [], {}
 
     def step(self, now: float) -> None:
-        """Look for silence where no commit does, at monotonic second `now`."""
-        if not self._of_silence or self._pipeline.pending or now < self._look_for_silence:
-            return
-        found = [*self._silences(now)]
-        if not found:
-            return
-        self._judging = {}
-        try:
-            with self.state.transaction() as connection:
-                self._write(connection, found)
-        except sqlite3.OperationalError as error:
-            log.warning("an alert cannot be kept yet: %s", error)
-            return
-        self.saved()
+        """Look for silence where no message brings a commit, at monotonic second `now`: the next commit keeps it."""
+        if self._of_silence and not self._silent and not self._pipeline.pending and now >= self._look_for_silence:
+            self._silent = [*self._silences(now)]
 
     def taken(self, number: int, *, mqtt: bool = False, webhook: bool = False) -> None:
-        """Broker or webhook have taken a message; where the store cannot keep that, it is sent again some time."""
+        """Broker or webhook have taken a message; until a commit keeps that, a restart sends it again."""
         waiting = self.waiting.get(number)
         if waiting is None:
             return
@@ -153,11 +155,7 @@ class Alerts:
         if not waiting.mqtt and not waiting.webhook:
             del self.waiting[number]
         faults.step("alert: taken, not kept")
-        try:
-            with self.state.transaction() as connection:
-                save_message(connection, waiting)
-        except sqlite3.OperationalError as error:
-            log.warning("alert %s was taken, which cannot be kept: %s", waiting.told.id, error)
+        self._taken[number] = waiting
 
     # judging
 
@@ -228,9 +226,16 @@ class Alerts:
             save_message(connection, each)
         if messages:
             save_number(connection, messages[-1].told.number)
-            self.state.count(connection, {"alerts.messages": len(messages)})
-        self._staged = states, messages, self._make_room(connection, len(messages))
+        dropped = self._make_room(connection, len(messages))
+        self._count({"alerts.messages": len(messages), "alerts.dropped": len(dropped)})
+        self._staged = states, messages, dropped
         faults.step("alerts: written")
+
+    def _count(self, amounts: dict[str, int]) -> None:
+        """With this commit, once: one that failed before may have counted the same."""
+        for name, amount in amounts.items():
+            self.state.counters.add(name, amount - self._counted.get(name, 0))
+        self._counted = amounts
 
     def _queued(self, told: Told, number: int) -> Waiting:
         named = replace(told, id=f"{self.state.incarnation}-{number}", number=number)
@@ -241,8 +246,6 @@ class Alerts:
         beyond = [*self.waiting][: max(0, len(self.waiting) + new - self.config.alerts.queue)]
         for number in beyond:
             save_message(connection, Waiting(self.waiting[number].told, mqtt=False, webhook=False))
-        if beyond:
-            self.state.count(connection, {"alerts.dropped": len(beyond)})
         return beyond
 
     def _forget_removed(self) -> None:

@@ -79,10 +79,10 @@ def save_message(connection: sqlite3.Connection, waiting: Waiting) -> None:
 
 def save_number(connection: sqlite3.Connection, number: int) -> None:
     """Keep the newest message's number, in the caller's transaction."""
-    _put(connection, NUMBER, number)
+    _put(connection, NUMBER, str(number))
 
 
-def _put(connection: sqlite3.Connection, key: str, value: str | int) -> None:
+def _put(connection: sqlite3.Connection, key: str, value: str) -> None:
     connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
 

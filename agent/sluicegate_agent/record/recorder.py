@@ -1,7 +1,7 @@
 """Decides how a commit is written: as one frame of the record, or by writing the tables, which begins the record anew.
 
 What a frame cannot say makes its commit write the tables: a stream that comes, leaves or changes its source or tags, a
-message that waits, an alert that changes. `docs/reference/state.md` names all of it.
+message that waits. `docs/reference/state.md` names all of it.
 """
 
 from __future__ import annotations
@@ -101,12 +101,8 @@ class Recorder:
         sqlite3.OperationalError where the disk refuses.
         """
         self._require_recordable()
-        probe, changes = Changes(), Changes()
-        if beside is not None:
-            beside.save(cast(sqlite3.Connection, probe))
-        if probe.rows:
-            raise NotRecordedError("alert")
-        for each in saved:
+        changes = Changes()
+        for each in [*saved, *([beside] if beside else [])]:
             each.save(cast(sqlite3.Connection, changes))
         faults.step("record: gathered")
         body = self._body(self._rows.pack(changes))

@@ -1,4 +1,4 @@
-"""What identities write, kept in memory until the tables are written: a commit's frame says only what changed in it.
+"""What identities, inputs and alerts write, kept in memory until the tables are: a frame says only what changed in it.
 
 A row is said as its difference from what it was, so that a number seen costs a few bytes. `Rows` is the same after
 `apply`, whether a commit just wrote the frame or a restart reads it.
@@ -18,6 +18,8 @@ from sluicegate_agent.checksums import checksum, named
 
 Key = tuple[str, str, bytes]  # table (and column), name, the rest of the key
 _SEQUENCE, _BYTES, _TEXT, _COUNTED, _KEPT = "sequence", "meta", "meta text", "retained", "retained kept"
+#: In the place of a text: its row is deleted. No text is this one.
+_GONE = b"\0"
 #: Entries of one source stand together in rows of so many bytes.
 _TOGETHER = 4096
 #: Of a row in memory, beside its bytes: objects, key, place.
@@ -85,6 +87,9 @@ class Changes:
         else:
             self.rows[_BYTES, name, b""] = value
 
+    def _meta_gone(self, name: str) -> None:
+        self.rows[_TEXT, name, b""] = _GONE
+
     def _retained(self, topic: str, counted: bytes, kept: bytes, _: int) -> None:
         self.rows[_COUNTED, topic, b""] = counted
         self.rows[_KEPT, topic, b""] = kept
@@ -104,6 +109,7 @@ _NOTED: dict[str, Any] = {
     "INSERT OR REPLACE INTO sequence VALUES (?, ?, ?, ?)": Changes._sequence,
     "INSERT OR REPLACE INTO meta VALUES (?, ?)": Changes._meta,
     "REPLACE INTO meta VALUES (?, ?)": Changes._meta,
+    "DELETE FROM meta WHERE key = ?": Changes._meta_gone,
     "INSERT OR REPLACE INTO retained VALUES (?, ?, ?, ?)": Changes._retained,
     "INSERT OR REPLACE INTO identity VALUES (?, ?, ?, ?)": Changes._identity,
     "DELETE FROM identity WHERE source = ? AND last <= ?": Changes._forgotten,
@@ -235,6 +241,8 @@ class Rows:
             if table == _SEQUENCE:
                 values = name, key, row, checksum(name, key, row)
                 connection.execute("INSERT OR REPLACE INTO sequence VALUES (?, ?, ?, ?)", values)
+            elif table == _TEXT and row == _GONE:
+                connection.execute("DELETE FROM meta WHERE key = ?", (name,))
             elif table in (_TEXT, _BYTES):
                 value = row.decode() if table == _TEXT else row
                 connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))

@@ -9,6 +9,10 @@ from typing import Protocol
 class Beside(Protocol):
     """What is written with each commit, beside what the messages change."""
 
+    @property
+    def changed(self) -> bool:
+        """Whether something waits for a commit, though no message does."""
+
     def save(self, connection: sqlite3.Connection) -> None:
         """Write it, inside the caller's transaction."""
 

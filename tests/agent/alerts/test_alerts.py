@@ -15,6 +15,7 @@ from durable_agent import bare, configured
 
 from sluicegate_agent.alerts.alerts import Alerts
 from sluicegate_agent.pipeline import Pipeline
+from sluicegate_agent.record.recorder import Recorder
 from sluicegate_agent.state import State
 
 WINDOW = {"name": "last", "policy": {"count": 1}, "aggregate": "last", "buckets": 0, "streams": ["door"]}
@@ -22,9 +23,10 @@ HIGH = {"name": "high", "window": "last", "above": 2, "clear": 1}
 
 
 class Board:
-    """An agent's inner half with alerts, on a folder."""
+    """An agent's inner half with alerts, on a folder; `recorded`: with the record, as an agent runs."""
 
-    def __init__(self, folder: Path, **tables: Any) -> None:
+    def __init__(self, folder: Path, *, recorded: bool = False, **tables: Any) -> None:
+        self.recorded = recorded
         self.config = configured(folder, **{"window": [WINDOW], "alert": [HIGH]} | tables)
         self.sent = 0
         self.open()
@@ -32,7 +34,8 @@ class Board:
     def open(self) -> None:
         """As at a start."""
         self.state = State(self.config)
-        self.pipeline = Pipeline(self.config, self.state)
+        recorder = Recorder(self.config, self.state) if self.recorded else None
+        self.pipeline = Pipeline(self.config, self.state, recorder=recorder)
         self.alerts = self.pipeline.beside = Alerts(self.config, self.state, self.pipeline)
 
     def restart(self) -> None:
@@ -86,10 +89,39 @@ def test_a_restart_neither_forgets_nor_repeats(board: Callable[..., Board]) -> N
     one.take(4)
     assert list(one.alerts.waiting) == [1]
     one.alerts.taken(1, mqtt=True)
+    assert one.pipeline.due(0.0)
+    one.pipeline.commit()
     one.restart()
     assert not one.alerts.waiting
     one.take(0.5)
     assert [(number, each.told.state) for number, each in one.alerts.waiting.items()] == [(2, "cleared")]
+
+
+def test_an_alert_is_a_few_bytes_of_the_record(board: Callable[..., Board]) -> None:
+    """No tables are written for it, however many streams there are; over kills it is as if they were."""
+    one = board(recorded=True)
+    one.take(1, 1)
+    folds = sum(count for name, count in one.state.counters.as_dict().items() if name.startswith("record.folds"))
+    one.take(3, 0, 3)
+    one.alerts.taken(1, mqtt=True)
+    one.pipeline.commit()
+    counts = one.state.counters.as_dict()
+    assert sum(count for name, count in counts.items() if name.startswith("record.folds")) == folds
+    assert counts["alerts.messages"] == 3
+    one.restart()
+    assert [*one.alerts.waiting] == [2, 3]
+    assert [each["state"] for each in one.alerts.raised] == ["raised"]
+    one.take(0)
+    one.alerts.taken(2, mqtt=True)
+    one.pipeline.fold_next()
+    one.pipeline.commit()
+    assert [*one.alerts.waiting] == [3, 4]
+    rows = "SELECT key FROM meta WHERE key LIKE 'alert.%' ORDER BY key"
+    kept = [key for (key,) in one.state.store.connection.execute(rows)]
+    assert kept == ["alert.message/3", "alert.message/4", "alert.number"]
+    one.restart()
+    assert [*one.alerts.waiting] == [3, 4]
+    assert one.state.counters["alerts.messages"] == 4
 
 
 def test_a_commit_that_fails_tells_nothing(board: Callable[..., Board], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,6 +140,7 @@ def test_a_commit_that_fails_tells_nothing(board: Callable[..., Board], monkeypa
     monkeypatch.undo()
     one.pipeline.commit()
     assert one.told() == [("raised", "certain")]
+    assert one.state.counters["alerts.messages"] == 1
 
 
 def test_pending_lasts_over_a_restart(board: Callable[..., Board]) -> None:
@@ -146,10 +179,12 @@ def test_silence_is_told_and_its_end(board: Callable[..., Board], monkeypatch: p
     for _ in range(3):
         now[0] += 10
         one.alerts.step(now[0])
+        one.pipeline.commit()
     assert one.told() == [("raised", "certain")]
     one.restart()
     now[0] += 10
     one.alerts.step(now[0])
+    assert not one.alerts.changed
     assert one.told() == [("raised", "certain")]
     now[0] += 10
     one.take(2)

@@ -140,6 +140,7 @@ def test_a_message_is_kept_until_the_broker_has_it(board: Callable[..., Board]) 
     assert one.kept() == 1
     info.taken = True
     one.delivery.step(3)
+    one.pipeline.commit()
     assert (one.kept(), dict(one.alerts.waiting)) == (0, {})
 
 

@@ -35,7 +35,8 @@ STATEMENTS = st.one_of(
         lambda s, k, row: (PUT.format("sequence", "?, ?, ?, ?"), (s, k, row, checksum(s, k, row))), SOURCES, KEYS, BLOBS
     ),
     st.builds(lambda s, row: (PUT.format("meta", "?, ?"), (f"clock {s}", row)), SOURCES, BLOBS),
-    st.builds(lambda row: (PUT.format("meta", "?, ?"), ("deliveries", row)), st.text(max_size=9)),
+    st.builds(lambda row: (PUT.format("meta", "?, ?"), ("deliveries", row)), st.text("a€", max_size=9)),
+    st.just(("DELETE FROM meta WHERE key = ?", ("deliveries",))),
     st.builds(
         lambda s, a, b: (PUT.format("retained", "?, ?, ?, ?"), named("retained", s, a, b)),
         SOURCES,
