@@ -28,9 +28,9 @@ Runs = tuple[Ints, Ints, Ints, Ints]
 
 
 def found(definition: Definition, ledger: Ledger, kept: Kept) -> Aside:
-    """Of a shard's streams (`sparse.too_many`); `ledger` has all of them."""
+    """Of a shard's streams (`sparse.too_many`); `ledger` has all of them, of `large` ones a row a document."""
     grid, most = definition.grid, definition.max_empty
-    counts = {of: _count(_runs(ledger, kept, of, grid, most), most) for of in _large(definition, ledger)}
+    counts = {of: _count(_runs(ledger, kept, of, grid, most), most) for of in large(definition, ledger)}
     out = {}
     for of, room in sparse.too_many(counts).items():
         since, *runs = _runs(ledger, kept, of, grid, most)
@@ -90,7 +90,7 @@ def without(table: pa.Table, aside: Aside) -> pa.Table:
     return table
 
 
-def _large(definition: Definition, ledger: Ledger) -> list[Stream]:
+def large(definition: Definition, ledger: Ledger) -> list[Stream]:
     """The streams of devices whose times allow so many windows."""
     names = [*ledger.streams]
     if not names:

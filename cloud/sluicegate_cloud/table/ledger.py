@@ -7,7 +7,7 @@ change, and all that is needed of it is where it ends. Of what is judged again t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,32 +16,27 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluicegate.format.gaps import NEVER
 from sluicegate_cloud.documents import buffers_of
 from sluicegate_cloud.grid import Ints
-from sluicegate_cloud.lines.placing import CATALOGUE, OWNED_BY, Document, Line, begun
+from sluicegate_cloud.lines.placing import OWNED_BY, Document, Line, begun
 from sluicegate_cloud.losses import NOTHING, After, Before, Losses, losses_of
 from sluicegate_cloud.schema import REFUSED, RETIRED, USED
 from sluicegate_cloud.table.horizon import too_late
+from sluicegate_cloud.table.settled.rows import (
+    LEDGER,
+    Owner,
+    Settled,
+    after_of,
+    files_of,
+    in_order,
+    ints,
+    is_known,
+    load,
+    of_runs,
+    runs_of,
+)
 from sluicegate_cloud.table.versions import Store
 
-_INT = pa.int64()
-#: Columns of a document of which a part is used, as `placing` makes them anew.
-PART = pa.struct(
-    [*((name, _INT) for name in ("readings", "buckets", "gap", "doubt", "t_first", "t_last")), ("packed", pa.binary())]
-)
-#: A row a document: what `dedupe.catalogue` tells of it, less its buckets, and `cell`: the file they are in; `part`:
-#: what of it is used, where not all is; `reached`: whether what follows is judged by where it ends.
-LEDGER = pa.schema(
-    [
-        *(of for of in CATALOGUE if of.name not in ("packed", "extras", "skipped", "health")),
-        ("cell", _INT), ("reached", pa.bool_()), ("part", PART),
-    ]
-)  # fmt: skip
-_SORTED = [
-    *((name, "ascending") for name in OWNED_BY), ("first", "ascending"), ("readings", "descending"),
-    ("digest", "ascending"), ("path", "ascending"),
-]  # fmt: skip
 Row = dict[str, Any]
 Load = Callable[[Row], pa.Buffer]
 Touched = dict[tuple[str, str], list[tuple[int, int]]]
@@ -61,22 +56,26 @@ class Judged(NamedTuple):
 
 
 def judge(
-    ledger: pa.Table, new: pa.Table, cell_us: int, load: Load, horizon_us: int | None = None
+    ledger: pa.Table, new: pa.Table, cell_us: int, load: Load, settled: Settled, horizon_us: int | None = None
 ) -> Judged:  # fmt: skip
     """Take `new` rows of `documents.DOCUMENTS` into the ledger of their shard.
 
-    `load`: the packed buckets of a document that is in the ledger; `horizon_us`: what lies before it is refused.
+    `load`: the packed buckets of a document that is in the ledger; `settled`: where the documents of its runs are;
+    `horizon_us`: what lies before it is refused.
     """
     is_refused = pc.equal(ledger["fate"], REFUSED)
     old_refused, placed = ledger.filter(is_refused), ledger.filter(pc.invert(is_refused))
+    known = settled.digests(placed, new)
     if horizon_us is not None:
-        new = too_late(new, placed["digest"], horizon_us)
+        new = too_late(new, known, horizon_us)
     refused = new.filter(pc.is_valid(new["reason"]))
     readable = new.filter(pc.is_null(new["reason"])) if refused.num_rows else new
-    fresh = _fresh(placed, readable)
-    lines, touched, gone = _Lines(placed), Touched(), np.zeros(placed.num_rows, bool)
+    fresh = _fresh(known, readable)
+    by_line = [*_by_line(fresh)]
+    placed, lines = _opened(placed, settled, by_line)
+    touched, gone = Touched(), np.zeros(placed.num_rows, bool)
     rows: list[Row] = []
-    for owner, mine in _by_line(fresh):
+    for owner, mine in by_line:
         line = lines.judged(owner, mine, load)
         gone[line.begin : line.end] = True
         rows += line.rows
@@ -87,17 +86,8 @@ def judge(
     old_refused, refused = _refusals(old_refused, refused, readable)
     kept = pa.concat_tables([placed.filter(pa.array(~gone)), pa.Table.from_pylist(rows, LEDGER)])
     copies = new.num_rows - refused.num_rows - fresh.num_rows
-    told = pa.concat_tables([kept.sort_by(_SORTED), old_refused, refused])
+    told = pa.concat_tables([in_order(kept), old_refused, refused])
     return Judged(told, fresh, touched, copies, refused.num_rows)
-
-
-def load(store: Store, name: str) -> pa.Table:
-    """A ledger that was written; what an older Sluicegate did not write is empty."""
-    table = store.read(name)
-    for at, one in enumerate(LEDGER):
-        if one.name not in table.column_names:
-            table = table.add_column(at, one, pa.nulls(table.num_rows, one.type))
-    return table
 
 
 def empty() -> pa.Table:
@@ -109,6 +99,7 @@ def written(store: Store, ledger: pa.Table) -> Row:
     """Write it; what the index of its shard says of it."""
     return {
         "ledger": store.write("ledger", ledger),
+        "settled": files_of(ledger),
         "refused": int(pc.sum(pc.equal(ledger["fate"], REFUSED)).as_py() or 0),
     }
 
@@ -130,14 +121,14 @@ def forgiven(store: Store, index: Row, paths: Iterable[str]) -> Row | None:
     return index | written(store, table.filter(pc.invert(gone)))
 
 
-def _fresh(ledger: pa.Table, new: pa.Table) -> pa.Table:
-    """Those of `new` that are not there to the byte, each once: of equal paths' order the first."""
+def _fresh(known: pa.ChunkedArray, new: pa.Table) -> pa.Table:
+    """Those of `new` of which no digest is `known`, each once: of equal paths' order the first."""
     names = new.select(["digest", "path"])
     order = np.asarray(pc.sort_indices(names, [("digest", "ascending"), ("path", "ascending")])).astype(np.int64)
     digest = np.asarray(new["digest"].to_numpy(zero_copy_only=False))[order]
     once = np.ones(order.size, bool)
     once[order[1:]] = digest[1:] != digest[:-1]
-    once &= ~np.asarray(pc.is_in(new["digest"], value_set=ledger["digest"].combine_chunks()))
+    once &= ~np.asarray(pc.is_in(new["digest"], value_set=known.combine_chunks()))
     return new if once.all() else new.filter(pa.array(once))  # buckets are copied only where some stay behind
 
 
@@ -158,8 +149,18 @@ def _refusals(old: pa.Table, refused: pa.Table, readable: pa.Table) -> tuple[pa.
     return old, pa.Table.from_pylist(rows, LEDGER)
 
 
-def _by_line(documents: pa.Table) -> Iterator[tuple[tuple[str, str, str], list[Row]]]:
-    found: dict[tuple[str, str, str], list[Row]] = {}
+def _opened(placed: pa.Table, settled: Settled, by_line: Sequence[tuple[Owner, list[Row]]]) -> tuple[pa.Table, _Lines]:
+    """The ledger without the runs of which a document is judged again, and its lines."""
+    while True:
+        lines = _Lines(placed)
+        at = [run for owner, mine in by_line for run in lines.runs_before(owner, mine)]
+        if not at:
+            return placed, lines
+        placed = settled.opened(placed, at)
+
+
+def _by_line(documents: pa.Table) -> Iterator[tuple[Owner, list[Row]]]:
+    found: dict[Owner, list[Row]] = {}
     for row in documents.drop_columns(["extras", "skipped", "health", "packed"]).to_pylist():
         found.setdefault((row["device"], row["stream"], row["incarnation"]), []).append(row)
     packed = dict(zip(documents["digest"].to_pylist(), buffers_of(documents["packed"]), strict=True))
@@ -184,7 +185,9 @@ class _Lines:
 
     def __init__(self, ledger: pa.Table) -> None:
         self._ledger = ledger
-        self._first, self._readings = (_ints(ledger, name) for name in ("first", "readings"))
+        self._first, self._last = (ints(ledger, name) for name in ("first", "t_last"))
+        self._end = of_runs(ledger, "end", self._first + ints(ledger, "readings"))
+        self._is_run = runs_of(ledger)
         self._retired = np.flatnonzero(np.asarray(pc.equal(ledger["fate"], RETIRED).combine_chunks()))
         codes = [ledger[name].combine_chunks().dictionary_encode() for name in OWNED_BY]
         changes = np.zeros(max(ledger.num_rows - 1, 0), bool)
@@ -198,10 +201,20 @@ class _Lines:
             for owner, begin, end in zip(zip(*names, strict=True), begins, ends, strict=True)
         }
 
-    def judged(self, owner: tuple[str, str, str], new: list[Row], load: Load) -> _Line:
+    def runs_before(self, owner: Owner, new: list[Row]) -> list[int]:
+        """The runs that what is judged with `new` documents begins in, or before, or does not end after."""
+        begin, end = self._at.get(owner, (0, 0))
+        runs = begin + np.flatnonzero(self._is_run[begin:end])
+        if not runs.size:
+            return []
+        cut = self._judged_from(begin, end, new)
+        least = min([*(row["t_last"] for row in new), *self._last[cut:end].tolist()])
+        return [int(at) for at in runs if at >= cut or self._last[at] > least]
+
+    def judged(self, owner: Owner, new: list[Row], load: Load) -> _Line:
         """The line with `new` documents."""
         begin, end = self._at.get(owner, (0, 0))
-        cut = max(self._cut(begin, end, new), self._after_retired(begin, end))
+        cut = self._judged_from(begin, end, new)
         old = self._ledger.slice(cut, end - cut).to_pylist()
         documents = [Document(row, partial(load, row)) for row in old] + [Document(row, row["packed"]) for row in new]
         documents.sort(key=lambda each: (each.first, -each.row["readings"], each.row["digest"], each.row["path"]))
@@ -217,7 +230,7 @@ class _Lines:
             out.touched += _touched(before.get(row["digest"]), row)
         return out
 
-    def _losses(self, owner: tuple[str, str, str], begin: int, cut: int) -> Losses:
+    def _losses(self, owner: Owner, begin: int, cut: int) -> Losses:
         """What the documents before told is lost."""
         if cut == begin:
             return Losses(begun(owner))
@@ -225,14 +238,15 @@ class _Lines:
 
         def before() -> Before:
             reached = some.filter(some["reached"].fill_null(False))
-            first, last = (_ints(reached, name) for name in ("t_first", "t_last"))
-            gone = some.filter(pc.greater(some["hole"].fill_null(0), 0))
-            holes = np.stack([_ints(gone, name) for name in ("hole_from", "hole_to")], axis=1)
             told = [losses_of(one) for one in buffers_of(some["losses"].drop_null())]
             losses = np.concatenate(told) if told else losses_of(None)
-            return Before(some["key"][0].as_py(), first, last, holes, losses, _after(reached["gaps"], last))
+            ends = ints(reached, "t_first"), _lasts(reached), _holes(some)
+            return Before(some["key"][0].as_py(), *ends, losses, _after(reached))
 
-        return Losses(begun(owner), before, has_holes=bool(_ints(some, "hole").any()))
+        return Losses(begun(owner), before, has_holes=bool(ints(some, "hole").any()))
+
+    def _judged_from(self, begin: int, end: int, new: list[Row]) -> int:
+        return max(self._cut(begin, end, new), self._after_retired(begin, end))
 
     def _after_retired(self, begin: int, end: int) -> int:
         """Where the documents begin whose buckets are kept: others cannot be compared."""
@@ -243,7 +257,7 @@ class _Lines:
         """From where on the line is judged again. Two boards' documents are judged by all that both sent."""
         if begin == end:
             return end
-        first, ends = self._first[begin:end], (self._first + self._readings)[begin:end]
+        first, ends = self._first[begin:end], self._end[begin:end]
         keys = {*self._ledger["key"].slice(begin, end - begin).unique().to_pylist(), *(row["key"] for row in new)}
         if len(keys) > 1:
             return begin
@@ -257,22 +271,46 @@ class _Lines:
         """Where the documents before end, by key, as the line has it after them."""
         out: dict[str | None, tuple[int, int]] = {}
         if cut > begin:
-            some = self._ledger.slice(begin, cut - begin).select(["key", "first", "readings", "t_last", "reached"])
+            some = self._ledger.slice(begin, cut - begin).select(
+                ["key", "first", "readings", "t_last", "reached", "run"]
+            )
             some = some.filter(some["reached"])
-            last = np.asarray(some["first"]) + np.asarray(some["readings"])
-            farthest = np.flatnonzero(last == last.max(initial=0))
-            for row in some.take(pa.array(farthest)).to_pylist():
-                told = (row["first"] + row["readings"], row["t_last"])
-                out[row["key"]] = max(out.get(row["key"], (0, 0)), told)
+            end, last = of_runs(some, "end", ints(some, "first") + ints(some, "readings")), ints(some, "t_last")
+            for at in np.flatnonzero(end == end.max(initial=0)).tolist():  # a run's last document ends it in time, too
+                key = some["key"][at].as_py()
+                out[key] = max(out.get(key, (0, 0)), (int(end[at]), int(last[at])))
         return out
 
 
-def _after(gaps: pa.ChunkedArray, last: Ints) -> After:
-    """How the clock stands after documents of these gaps and last times: as the last ones say."""
-    after = NOTHING
+def _lasts(reached: pa.Table) -> Ints:
+    """When each of these documents ends; of a run the last ones."""
+    last = ints(reached, "t_last")
+    if not runs_of(reached).any():
+        return last
+    of_each = zip(runs_of(reached).tolist(), buffers_of(_of_run(reached, "lasts")), last, strict=True)
+    return np.concatenate([np.frombuffer(lasts, np.int64) if is_run else [one] for is_run, lasts, one in of_each])
+
+
+def _holes(some: pa.Table) -> Ints:
+    """Between which two times each of the holes of these documents lies."""
+    gone = some.filter(pc.greater(some["hole"].fill_null(0), 0))
+    holes = np.stack([ints(gone, name) for name in ("hole_from", "hole_to")], axis=1)
+    inside = [np.frombuffer(one, np.int64).reshape(-1, 2) for one in buffers_of(_of_run(gone, "holes"))]
+    return np.concatenate([holes[~runs_of(gone)], *inside])
+
+
+def _of_run(some: pa.Table, name: str) -> pa.Array:
+    return some["run"].combine_chunks().field(name)
+
+
+def _after(reached: pa.Table) -> After:
+    """How the clock stands after these documents: as the last ones say."""
+    after, last = NOTHING, ints(reached, "t_last")
+    is_run, told = runs_of(reached), _of_run(reached, "after")
     for at in range(last.size - 1, -1, -1):
-        after = After.of(gaps[at].as_py(), int(last[at])).then(after)
-        if after.recent != NEVER and after.is_back is not None:
+        one = after_of(told[at].as_py()) if is_run[at] else After.of(reached["gaps"][at].as_py(), int(last[at]))
+        after = one.then(after)
+        if is_known(after):
             break
     return after
 
@@ -301,13 +339,9 @@ def _touched(old: Row | None, new: Row) -> Iterator[tuple[int, int]]:
             yield row["loss_from"], row["loss_to"]
 
 
-def _ints(table: pa.Table, name: str) -> Ints:
-    return np.asarray(table[name].combine_chunks().fill_null(0).to_numpy(zero_copy_only=False)).astype(np.int64)
-
-
 def used_columns(ledger: pa.Table) -> dict[str, Any]:
     """As arrays, the columns that readers of the ledger need: of what is used in part, that part's."""
-    out = {name: _ints(ledger, name) for name in ("buckets", "readings", "gap", "doubt", "t_first", "t_last")}
+    out = {name: ints(ledger, name) for name in ("buckets", "readings", "gap", "doubt", "t_first", "t_last")}
     part = ledger["part"].combine_chunks()
     some = np.asarray(pc.is_valid(part))
     if some.any():

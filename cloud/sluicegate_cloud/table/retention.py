@@ -19,6 +19,8 @@ from sluicegate_cloud.errors import TableError
 from sluicegate_cloud.schema import RETIRED
 from sluicegate_cloud.table import aside, horizon, read, run, shard
 from sluicegate_cloud.table import ledger as ledgers
+from sluicegate_cloud.table.settled.folding import folded
+from sluicegate_cloud.table.settled.rows import Settled, load
 from sluicegate_cloud.table.streams import streams_of
 from sluicegate_cloud.table.units import Ledger
 from sluicegate_cloud.table.versions import Store, Version
@@ -43,7 +45,7 @@ def plan(store: Store, version: Version, horizon_us: int) -> dict[str, int]:
     for name in version.shards.values():
         index = store.read_json(name)
         if index["ledger"]:
-            ledger = store.read(index["ledger"], [*horizon.NEEDED, "buckets"])
+            ledger = Settled(store).whole(load(store, index["ledger"]))
             gone = horizon.retirable(ledger, horizon_us)
             told["documents"] += int(gone.sum())
             told["buckets"] += int(pc.sum(ledger["buckets"].filter(pa.array(gone))).as_py() or 0)
@@ -95,14 +97,15 @@ def _shard(store: Store, version: Version, number: int, horizon_us: int) -> run.
     index = store.read_json(version.shards[str(number)])
     told = {"documents": 0, "buckets": 0}
     if index["ledger"]:
-        ledger = ledgers.load(store, index["ledger"])
+        ledger = Settled(store).whole(load(store, index["ledger"]))
         gone = horizon.retirable(ledger, horizon_us)
         told = {"documents": int(gone.sum()), "buckets": int(np.asarray(ledger["buckets"].fill_null(0))[gone].sum())}
         if gone.any():
             _drop(store, index, ledger.filter(pa.array(gone)))
             kept = _retired(ledger, gone)
-            index["ledger"] = store.write("ledger", kept)
-            seen = Ledger(aside.without(kept, aside.of_index(index)))
+            left_out = aside.of_index(index)
+            index |= ledgers.written(store, folded(store, kept, version.definition, left_out))
+            seen = Ledger(aside.without(kept, left_out))
             index["streams"], _ = streams_of(store, index["streams"], seen, None)
     told["rows"] = horizon.trim(store, version.definition, index, horizon_us)
     name = store.write_json("index", index)

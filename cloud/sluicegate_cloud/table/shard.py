@@ -6,6 +6,7 @@ index that names them; these count once a version names the index.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -15,13 +16,15 @@ import pyarrow.compute as pc
 
 from sluicegate_cloud.documents import buffers_of
 from sluicegate_cloud.fleet import wire
-from sluicegate_cloud.fleet.sparse import ALL_TIME
+from sluicegate_cloud.fleet.sparse import ALL_TIME, Aside
 from sluicegate_cloud.table import aside as asides
 from sluicegate_cloud.table import horizon
 from sluicegate_cloud.table import ledger as ledgers
 from sluicegate_cloud.table.adding import Added, meets
 from sluicegate_cloud.table.answering import Answers
 from sluicegate_cloud.table.ranges import FIRST, LAST, Ranges, cut_at, merged, needed, rewritten, within
+from sluicegate_cloud.table.settled.folding import folded
+from sluicegate_cloud.table.settled.rows import Settled, load
 from sluicegate_cloud.table.streams import streams_of
 from sluicegate_cloud.table.units import KEPT, Kept, Ledger, Packed, Unit, gathered
 from sluicegate_cloud.table.versions import Definition, Store, Version
@@ -38,6 +41,7 @@ EMPTY: Index = {
     "streams": None,
     "marks": {},
     "refused": 0,
+    "settled": [],
     asides.NAME: [],
 }
 
@@ -54,32 +58,37 @@ def merge(
     definition, there = version.definition, version.shards.get(str(number))
     before: Index = EMPTY | (store.read_json(there) if there else {})
     index: Index = {key: dict(of) if isinstance(of, dict) else of for key, of in before.items()}
-    table = ledgers.load(store, before["ledger"]) if before["ledger"] else ledgers.empty()
+    table, settled = load(store, before["ledger"]) if before["ledger"] else ledgers.empty(), Settled(store)
     old_tags = _tags(store, before)
     told: dict[str, Any] = {"documents": 0, "copies": 0, "refused": 0}
     touched: ledgers.Touched = {}
     there_now: Packed = {}
     if new is not None:
-        judged = ledgers.judge(table, new, definition.cell_us, lambda row: _one(store, before, row), version.horizon_us)
+        judged = ledgers.judge(
+            table, new, definition.cell_us, lambda row: _one(store, before, row), settled, version.horizon_us
+        )
         table, touched = judged.ledger, judged.touched
         told |= {"documents": new.num_rows, "copies": judged.copies, "refused": judged.refused}
         told["again"] = sorted(refused.intersection(new["path"].to_pylist())) if refused else []
-        if judged.ledger.num_rows or new.num_rows:
-            index |= ledgers.written(store, table)
         _keep_documents(store, definition, index, judged.fresh)
         there_now = dict(zip(judged.fresh["digest"].to_pylist(), buffers_of(judged.fresh["packed"]), strict=True))
-    ledger = Ledger(table)
+    large = {*asides.large(definition, ledger := Ledger(table))}
+    table = settled.opened(table, ledger.runs(large))  # what is set aside of a stream is known by its documents
+    ledger = Ledger(table) if table.num_rows > ledger.table.num_rows else ledger
     aside = asides.found(definition, ledger, Kept(store, index["documents"], there_now))
     index[asides.NAME] = asides.to_index(aside)
-    if aside:
-        ledger = Ledger(asides.without(table, aside))
+    if new is not None and (table.num_rows or new.num_rows):
+        index |= ledgers.written(store, folded(store, table, definition, large))
+    ledger = Ledger(asides.without(table, aside)) if aside else ledger
     index["streams"], tags = streams_of(store, before["streams"], ledger, new)
     moved = {of for of in tags if tags[of] != old_tags.get(of)}
     turned = asides.turned(asides.of_index(before), aside)
     touched = {of: times for of, times in touched.items() if of not in aside or aside[of].since_us != ALL_TIME}
-    ranges = _ranges(definition, ledger, touched, new is None, moved, turned)
+    opening = _Opening(settled, table, aside, ledger)
+    opening.open(ledger.runs_at(touched))
+    ranges = _ranges(definition, opening.ledger, touched, new is None, moved, turned)
     answers = Answers(definition, version.number + 1, ranges, tags)
-    told |= _answer(store, index, ledger, answers, there_now, everything=new is None)
+    told |= _answer(store, index, opening, answers, there_now)
     if version.horizon_us is not None:
         horizon.trim(store, definition, index, version.horizon_us)
     name = store.write_json("index", index)
@@ -137,9 +146,33 @@ def _ranges(
     return out
 
 
-def _answer(
-    store: Store, index: Index, ledger: Ledger, answers: Answers, held: Packed, *, everything: bool
-) -> dict[str, Any]:
+class _Opening:
+    """A ledger less what is set aside, with documents in place of the runs that windows need."""
+
+    def __init__(self, settled: Settled, table: pa.Table, aside: Aside, ledger: Ledger) -> None:
+        """`ledger`: of the table as it is."""
+        self.ledger = ledger
+        self._settled, self._table, self._aside = settled, table, aside
+
+    def open(self, runs: Sequence[int]) -> bool:
+        """Open them, if there are any."""
+        if len(runs):
+            self._table = self._settled.opened(self._table, runs)
+            self.ledger = Ledger(asides.without(self._table, self._aside))
+        return len(runs) > 0
+
+    def units(
+        self, definition: Definition, ranges: dict[tuple[str, str], Ranges], of_all: dict[str, Ranges]
+    ) -> list[Unit]:
+        """`_units`, none of which needs a run."""
+        while True:
+            units = _units(definition, self.ledger, ranges, of_all)
+            needed = np.unique(np.concatenate([np.zeros(0, np.int64), *(unit.rows for unit in units)]))
+            if not self.open(needed[self.ledger.is_run[needed]].tolist()):
+                return units
+
+
+def _answer(store: Store, index: Index, opening: _Opening, answers: Answers, held: Packed) -> dict[str, Any]:
     """Write the windows that `answers` is for, and what they add to those of all devices.
 
     `held`: buckets by digest that need not be read again.
@@ -150,7 +183,8 @@ def _answer(
         of_all[stream] = merged([*of_all.get(stream, []), *mine])
     written = _Windows(store, definition, index, ranges, of_all)
     wanted = wire.fields(definition.aggregates, folded=False)
-    units_of = _units(definition, ledger, ranges, of_all)
+    units_of = opening.units(definition, ranges, of_all)
+    ledger = opening.ledger
     with Added(answers) as added:
         for units, rows in gathered(Kept(store, index["documents"], held), ledger, units_of, wanted, definition.grid):
             for _ in answers.take(units, rows):

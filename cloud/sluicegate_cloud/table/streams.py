@@ -46,8 +46,9 @@ def _row(ledger: Ledger, device: str, stream: str, positions: Any) -> dict[str, 
     share = certain / known if known else 1.0 if sums["readings"] else None
     some, tags = ledger.table.take(pa.array(used)), ledger.table["tags"][ledger.newest((device, stream))]
     return {
-        "device": device, "stream": stream, "documents": int(used.size), "missing": missing, "completeness": share,
-        "left_out": int(positions.size - used.size), "first_us": int(ledger.of["t_first"][used].min()),
+        "device": device, "stream": stream, "documents": int(ledger.documents[used].sum()), "missing": missing,
+        "completeness": share, "left_out": int(positions.size - used.size),
+        "first_us": int(ledger.of["t_first"][used].min()),
         "last_us": int(ledger.of["t_last"][used].max()), "tags": tags.as_py(),
         "incarnations": sorted(some["incarnation"].unique().to_pylist()),
         "keys": sorted(key for key in some["key"].unique().to_pylist() if key), **sums,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -17,6 +18,7 @@ from sluicegate_cloud.schema import PROBLEMS, RETIRED, USED
 from sluicegate_cloud.table import aside as asides
 from sluicegate_cloud.table import read
 from sluicegate_cloud.table.ledger import used_columns
+from sluicegate_cloud.table.settled.rows import load, of_runs
 from sluicegate_cloud.table.versions import Store, Version
 
 _KINDS = {"string": pa.string(), "bigint": pa.int64(), "double": pa.float64(), "boolean": pa.bool_()}
@@ -49,8 +51,10 @@ def tally(ledger: pa.Table) -> list[Row]:
     partly = pc.cast(pc.and_(lost, pc.equal(rows["fate"], USED)), pa.int64())
     of_lost = pc.if_else(lost, rows["id"], pa.scalar(None, pa.string()))
     rows = rows.append_column(quality.PARTLY, partly).append_column("of_lost", of_lost)
-    sums = [(name, "sum") for name in (*_SUMMED, quality.PARTLY, "size")]
-    ends = [("t_first", "min"), ("t_last", "max"), ("id", "min"), ("of_lost", "min"), ([], "count_all")]
+    files = of_runs(rows, "documents", np.ones(rows.num_rows, np.int64))
+    rows = rows.append_column("files", pa.array(files))
+    sums = [(name, "sum") for name in (*_SUMMED, quality.PARTLY, "size", "files")]
+    ends = [("t_first", "min"), ("t_last", "max"), ("id", "min"), ("of_lost", "min")]
     found = rows.group_by([*quality.TOLD_BY]).aggregate([*sums, *ends]).to_pylist()
     return [_named(row) for row in found]
 
@@ -58,7 +62,7 @@ def tally(ledger: pa.Table) -> list[Row]:
 def _named(row: Row) -> Row:
     out = {name: row[name] for name in quality.TOLD_BY}
     out |= {name: row[f"{name}_sum"] or 0 for name in (*_SUMMED, quality.PARTLY)}
-    out |= {"files": row["count_all"], "bytes": row["size_sum"] or 0, "id": row["of_lost_min"] or row["id_min"]}
+    out |= {"files": row["files_sum"], "bytes": row["size_sum"] or 0, "id": row["of_lost_min"] or row["id_min"]}
     return out | {"first_us": row["t_first_min"], "last_us": row["t_last_max"]}
 
 
@@ -80,8 +84,10 @@ def ledgers(store: Store, version: Version, columns: list[str] | None = None) ->
     """The ledger of each shard that has one, without what is set aside; or some columns of it, of all."""
     for index in map(store.read_json, version.shards.values()):
         if index["ledger"]:
-            table = store.read(index["ledger"], columns)
-            yield table if columns else asides.without(table, asides.of_index(index))
+            if columns:
+                yield store.read(index["ledger"], columns)
+            else:
+                yield asides.without(load(store, index["ledger"]), asides.of_index(index))
 
 
 def set_aside(store: Store, version: Version) -> dict[tuple[str, str], str]:

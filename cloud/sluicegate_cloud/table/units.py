@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,8 @@ from sluicegate_cloud.grid import Grid, Ints
 from sluicegate_cloud.losses import LATEST
 from sluicegate_cloud.schema import BUCKET_FIELDS, RETIRED, USED
 from sluicegate_cloud.table.ledger import used_columns
+from sluicegate_cloud.table.ranges import merged
+from sluicegate_cloud.table.settled.rows import of_runs, runs_of
 from sluicegate_cloud.table.versions import Store
 
 #: Bytes of packed buckets that are held at a time, and buckets that are answered together.
@@ -52,6 +54,9 @@ class Ledger:
     def __init__(self, table: pa.Table) -> None:
         self.table = table
         self.of = used_columns(table)
+        #: Which rows stand for several documents, and for how many each does.
+        self.is_run = runs_of(table)
+        self.documents = of_runs(table, "documents", np.ones(table.num_rows, np.int64))
         self.used = np.asarray(pc.equal(table["fate"], USED).combine_chunks())
         self.hole = numbers_of(table, "hole")
         hole_from, hole_to = (numbers_of(table, name) for name in ("hole_from", "hole_to"))
@@ -86,6 +91,21 @@ class Ledger:
         for begin, end in zip(begins, [*begins[1:], key.size], strict=True):
             first = int(some[order[begin]])
             out[str(self.table["device"][first]), str(self.table["stream"][first])] = some[order[begin:end]]
+        return out
+
+    def runs(self, streams: Iterable[tuple[str, str]]) -> list[int]:
+        """The rows of some streams that stand for several documents."""
+        return [at for of in streams for at in self.streams[of][self.is_run[self.streams[of]]].tolist()]
+
+    def runs_at(self, times: Mapping[tuple[str, str], Sequence[tuple[int, int]]]) -> list[int]:
+        """Those that have a reading at or between some times of their stream, in µs."""
+        out = []
+        for of, ranges in times.items():
+            runs = np.array(self.runs([of] if of in self.streams else []), np.int64)
+            met = np.zeros(runs.size, bool)
+            for low, high in merged(ranges) if runs.size else ():
+                met |= (self.of["t_last"][runs] >= low) & (self.of["t_first"][runs] <= high)
+            out += runs[met].tolist()
         return out
 
     def edges(self, rows: Ints) -> Ints:

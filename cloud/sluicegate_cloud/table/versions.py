@@ -24,7 +24,8 @@ from sluicegate_cloud.errors import BusyError, SourceError, TableError
 from sluicegate_cloud.grid import MAX_EMPTY, Grid
 from sluicegate_cloud.places.named import place_of
 
-FORMAT = 1
+#: What is written: since 2 a ledger has runs of documents, which an older Sluicegate would take for one that is used.
+FORMAT = 2
 DAY_US = 86_400_000_000
 #: Versions that are kept for who still reads them, and for going back.
 KEPT = 8
@@ -176,8 +177,8 @@ class Store:
         if wanted not in found:
             raise SourceError(f"{self.root} has no version {wanted}; there are: {', '.join(map(str, found)) or 'none'}")
         told = self.read_json(_path(wanted))
-        if told.pop("format") != FORMAT:
-            raise SourceError(f"{self.root}/{_path(wanted)} is of another format than {FORMAT}: update Sluicegate")
+        if told.pop("format") not in range(1, FORMAT + 1):
+            raise SourceError(f"{self.root}/{_path(wanted)} is of another format than 1 to {FORMAT}: update Sluicegate")
         definition = Definition.from_json(told.pop("definition"))
         lists = {name: tuple(told.get(name, ())) for name in ("sources", "rollups")}
         return Version(**told | {"definition": definition, **lists})
@@ -253,6 +254,7 @@ def files_of_index(index: dict[str, Any]) -> Iterator[str]:
     """The files that a shard's index names."""
     for name in ("ledger", "spans", "streams"):
         yield from [index[name]] if index.get(name) else []
+    yield from index.get("settled", ())
     for of in ("documents", "windows"):
         yield from (name for names in index[of].values() for name in names)
     yield from index["shares"].values()
