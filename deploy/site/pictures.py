@@ -11,7 +11,6 @@ import tempfile
 from pathlib import Path
 
 import sluicegate as sg
-from sluicegate.reference.engines.amta import Amta
 
 INK, SOFT, FILL, CUT = "#1f2933", "#7b8794", "#d5e3f0", "#f6d5c5"
 READINGS = [
@@ -64,14 +63,11 @@ def tree_picture() -> str:
     window = sg.Window(
         {"sum": sg.sum()}, policy=sg.policies.count(NEWEST), histograms=[sg.SumLike(atol=EACH - 1, of="count")]
     )
-    tree = Amta(lambda a, b: (a[0] + b[0], a[1] + b[1]))
     for celsius in READINGS:
         window.insert(celsius)
     counts = [bucket.count for bucket in window.buckets()]
     firsts = [len(READINGS) - sum(counts[place:]) for place in range(len(counts))]
     totals = [sum(READINGS[first : first + count]) for first, count in zip(firsts, counts, strict=True)]
-    for leaf in zip(counts, totals, strict=True):
-        tree.push(leaf)
     base, edge = 250, LEFT + (len(READINGS) - NEWEST) * STEP - 3
     parts = [
         text(LEFT + 340, 127, "pairs, and pairs of pairs", SOFT, anchor="start"),
@@ -83,14 +79,17 @@ def tree_picture() -> str:
         cut = first < len(READINGS) - NEWEST
         parts.append(box(x, base, width, f"{count} · {total}", CUT if cut else FILL))
         centre[0, index] = x + width / 2
-    for level in range(1, tree.depth()):
-        for node in range(tree.first(level), tree.end(level)):
+    nodes, level = list(zip(counts, totals, strict=True)), 1
+    while (size := (len(counts) + 1 >> level) - 1) > 0:  # a pair has its parent unless it is the last of its level
+        pairs = zip(nodes[: 2 * size : 2], nodes[1 : 2 * size : 2], strict=True)
+        nodes = [(n + m, x + y) for (n, x), (m, y) in pairs]
+        for node, (count, total) in enumerate(nodes):
             below = [centre[level - 1, child] for child in (2 * node, 2 * node + 1)]
             middle, y = sum(below) / 2, base - 70 * level
-            count, total = tree._levels[level][node]
             parts += [f'<path d="M{middle} {y + 26} L{x} {y + 70}" stroke="{SOFT}" fill="none"/>' for x in below]
             parts.append(box(middle - 42, y, 84, f"{count} · {total}"))
             centre[level, node] = middle
+        level += 1
     for place, celsius in enumerate(READINGS):
         color = SOFT if place < len(READINGS) - NEWEST else INK
         parts.append(text(LEFT + place * STEP + STEP / 2 - 3, base + 55, str(celsius), color))

@@ -17,7 +17,7 @@ from sluicegate.errors import BusyError, ConfigurationError, InputError
 from sluicegate.monoids.layout import T_LAST, Layout, Op
 from sluicegate.monoids.results import as_number
 from sluicegate.policies.eviction import EvictionRule
-from sluicegate.reference.engines.amta import Amta
+from sluicegate.reference.engines.daba import Daba
 from sluicegate.reference.engines.engine import Engine
 from sluicegate.reference.engines.fiba import Fiba
 from sluicegate.reference.eviction import Rule
@@ -67,7 +67,7 @@ class ExactCore:
 
     def _make(self, engine: str) -> Engine:
         """Each keeps whole leaves."""
-        return Fiba(self._combine) if engine == "fiba" else Amta(self._combine)
+        return Fiba(self._combine) if engine == "fiba" else Daba(self._combine)
 
     def _make_sorted(self) -> Fiba:
         return Fiba(self._combine)
@@ -179,11 +179,11 @@ class ExactCore:
 
     def _enforce(self) -> None:
         if self._policy == BY_COUNT:
-            self._pop_to(max(self.cutoff, self._engine.head))
+            self._engine.pop_to(max(self.cutoff, self._engine.head))
         elif self._sorted is not None:
             self._sorted.evict_through(self.cutoff)
         else:
-            self._pop_to(self._first_after(self.cutoff))
+            self._engine.pop_to(self._first_after(self.cutoff))
         self._settle()
 
     def _first_after(self, cutoff: int) -> int:
@@ -192,12 +192,6 @@ class ExactCore:
         while head < self._engine.tail and self._engine.leaf(head)[self._newest_slot] <= cutoff:
             head += 1
         return head
-
-    def _pop_to(self, head: int) -> None:
-        """Evict all before `head`, at once where it is much."""
-        self._engine.pop_to(head)
-        while self._engine.head < head:
-            self._engine.pop()
 
     def _settle(self) -> None:
         self._note_edge()
@@ -214,7 +208,7 @@ class ExactCore:
         held = self._engine.tail - self._engine.head
         if not 0 <= count <= held:
             raise InputError(f"evict({count}): expected 0 to {held}, the readings the window holds")
-        self._pop_to(self._engine.head + count)
+        self._engine.pop_to(self._engine.head + count)
         self._note_edge()
 
     def evict(self, leaves: Callable[[Any, Any], bool], monotone: bool) -> None:

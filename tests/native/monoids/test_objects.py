@@ -226,12 +226,12 @@ def test_lower_raises() -> None:
 def test_an_interrupt_goes_through() -> None:
     """Control-C while combining is raised when the reading is in; the window is right after it."""
     window, words = built(3)
-    window.insert_many([1.0, 2.0], results=False)
+    window.insert_many([0.0, 1.0, 2.0], results=False)
     words.raising["combine"] = KeyboardInterrupt()
     with pytest.raises(KeyboardInterrupt):
-        window.insert(3.0, time=2)
+        window.insert(3.0)
     words.raising["combine"] = None
-    assert window.query() == {"words": text([(1.0, 0), (2.0, 1), (3.0, 2)]), "sum": 6.0, "n": 3}
+    assert window.query() == {"words": text([(1.0, 1), (2.0, 2), (3.0, 3)]), "sum": 6.0, "n": 3}
 
 
 def test_a_policy_meets_what_raises() -> None:

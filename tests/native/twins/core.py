@@ -184,13 +184,13 @@ class Core(Bucketing):
         cutoff = self.cutoff
         if self._policy == BY_COUNT:
             if not self._bucketed:
-                self._pop_to(max(cutoff, self._engine.head))
+                self._engine.pop_to(max(cutoff, self._engine.head))
             while self._end_of_oldest() <= cutoff:
                 self._engine.pop()
         elif self._sorted is not None:
             self._sorted.evict_through(cutoff)
         elif self._timed:
-            self._pop_to(self._first_after(cutoff))
+            self._engine.pop_to(self._first_after(cutoff))
         else:
             self._evict(lambda old: old[self._newest_slot] <= cutoff, True)
         if self._up_to:

@@ -26,7 +26,9 @@ class Engine:
         raise NotImplementedError
 
     def pop_to(self, head: int) -> None:
-        """Default: nothing at once; the caller evicts one by one."""
+        """Evict the leaves before `head`; default: one by one."""
+        while self.head < head:
+            self.pop()
 
     def bulk(self, leaves: Callable[[Partial], bool]) -> None:
         """Evict the longest prefix for which `leaves(prefix)` holds; default: one by one."""
