@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 from sluicegate.constants import LARGEST, ORDERED
 from sluicegate.format._soundness import is_sound
 
-INT64 = 2**63
 WHOLE = 2**61  # times and gaps: their sums and differences fit an int64
 _OLDEST_RECORD = struct.Struct("<4q3dd4qd4q2d2q")
 _OLD_RECORD = struct.Struct(_OLDEST_RECORD.format + "d2q7d")

@@ -31,12 +31,12 @@ class RowReader:
         """One finite float per dimension. Raises InputError for what is missing, too much, not finite or no number."""
         if self._single and isinstance(value, int | float):
             return (self._finite(0, value),)
-        given = self._withhold(value)
+        given = self._given(value)
         if len(given) != len(self._dimensions):
             raise InputError(f"reading: {len(given)} values, expected {self._shape()}")
         return tuple(self._finite(i, x) for i, x in enumerate(given))
 
-    def _withhold(self, value: Any) -> tuple[Any, ...]:
+    def _given(self, value: Any) -> tuple[Any, ...]:
         if isinstance(value, Mapping):
             return self._by_name(value)
         if isinstance(value, Sequence) and not isinstance(value, _TEXT):

@@ -12,6 +12,7 @@ import error_algebra as bounds
 import extremes_twin as bounds_extremes
 import variance_twin as bounds_variance
 from cut_buckets import run
+from twins.program import log_of
 
 from sluicegate.bounds import told
 from sluicegate.bounds.intervals import clamped, exponential
@@ -21,7 +22,6 @@ from sluicegate.format.bucket import Bucket
 from sluicegate.monoids import ROUNDED, Monoid
 from sluicegate.monoids.layout import COUNT, O_FIRST, ORDERED, T_FIRST, T_LAST, Layout, Op
 from sluicegate.monoids.monoid import TOLD
-from sluicegate.partials.logarithms import log_of
 from sluicegate.records import Bounded
 
 Known = dict[int, tuple[bounds.Inside, bounds.Part]]  # by dimension

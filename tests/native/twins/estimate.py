@@ -18,10 +18,10 @@ from sluicegate.monoids import Monoid
 from sluicegate.monoids.layout import COUNT, O_FIRST, ORDERED, T_FIRST, T_LAST, Layout, Op
 from sluicegate.monoids.monoid import TOLD
 from sluicegate.monoids.results import empty
-from sluicegate.partials.logarithms import log_of
 from sluicegate.records import Cut
 from sluicegate.reference.program import Moments, Partial, merge
 from sluicegate.reference.results import Value, spread
+from twins.program import log_of
 
 LITTLE = 0.0078125  # of a bucket's even share of the window's spread: not in doubt
 SEEN = 3.0  # times what is in doubt: a slope is no deeper, else noise or the rest of the window hides most of it

@@ -17,9 +17,9 @@ from math import log
 from sluicegate.constants import MOST_LATE
 from sluicegate.errors import SnapshotError
 from sluicegate.monoids.layout import COUNT, O_FIRST, T_FIRST, T_LAST, Component, Layout, Op
-from sluicegate.partials.logarithms import log_of
 from sluicegate.records import Cut
 from sluicegate.reference.program import Partial
+from twins.program import log_of
 
 _JOINED = struct.Struct("=q")
 

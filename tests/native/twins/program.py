@@ -6,9 +6,13 @@ from collections.abc import Callable, Sequence
 from math import inf, log
 
 from sluicegate.monoids.layout import Layout, Op
-from sluicegate.partials.logarithms import log_of
 from sluicegate.reference import program
 from sluicegate.reference.program import Operation, Partial, lift_into, merge_slots
+
+
+def log_of(center: float) -> float:
+    """Where logarithms are taken around: 0 for a center that has none."""
+    return log(center) if center > 0.0 else 0.0
 
 
 def lift(layout: Layout, values: Sequence[float], time: int, ordinal: int, centers: Sequence[float]) -> Partial:
