@@ -1,8 +1,7 @@
 """The Amortized Monoid Tree Aggregator in compiled code (paper AMTA, Algorithms 3 to 7), of single readings.
 
 Fact card: FIFO; associative operation; insert, single eviction and query O(1) amortised, O(log n) worst; bulk eviction
-O(log n) combines; about 2n partials in chunks, and log n on the stack. The readable twin is
-sluicegate.reference.engines.amta.
+O(log n) combines; about 2n partials in chunks, and log n on the stack. The readable twin is tests/native/twins/amta.py.
 
 Level l holds the nodes head >> l … ((tail + 1) >> l) − 2; node i's parent is node i >> 1 of the level above and exists
 once i's pair is not the last of its level. The first node of a level is stale until `refresh_spine`; only a bulk
@@ -31,17 +30,12 @@ cdef enum:
     LEVELS = 32  # of 2^29 leaves at most
     KEPT_FROM = 1  # all levels are
 
-# tags of kernels.pxd: never read, they choose a function
-cdef Any any_op
-cdef Add add_op
-cdef Least least_op
-cdef Greatest greatest_op
-cdef Merge merge_op
-
-
 cdef class Amta
 
 ctypedef fused Forest:
+    Amta
+
+ctypedef fused Sliding:
     Amta
 
 
@@ -84,9 +78,6 @@ cdef class Amta(Engine):
         return 0
 
     # Algorithms 3 to 7: insertion and eviction
-
-    cdef void pop(self) noexcept nogil:
-        evict(self, any_op)
 
     cdef void pop_to(self, int64_t head) noexcept nogil:
         evict_to(self, any_op, head)
@@ -206,16 +197,7 @@ cdef inline bint renews(int64_t head, int64_t after, int64_t tail) noexcept nogi
 # one reading
 
 cdef int slide(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
-    cdef int kernel = (<Amta> self).kernel
-    if kernel == ADD:
-        return slide_by(<Amta> self, add_op, leaf, head, out)
-    if kernel == GREATEST:
-        return slide_by(<Amta> self, greatest_op, leaf, head, out)
-    if kernel == LEAST:
-        return slide_by(<Amta> self, least_op, leaf, head, out)
-    if kernel == MERGE:
-        return slide_by(<Amta> self, merge_op, leaf, head, out)
-    return slide_by(<Amta> self, any_op, leaf, head, out)
+    return slide_by_kernel(<Amta> self, leaf, head, out)
 
 
 cdef inline int slide_by(Amta self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
@@ -238,6 +220,7 @@ cdef inline int slide_by(Amta self, Op op, const Slot* leaf, int64_t head, Slot*
     return 1
 
 
+include "sliding.pxi"
 include "amta_forest.pxi"
 include "amta_levels.pxi"
 include "amta_block.pxi"

@@ -2,7 +2,7 @@
 
 Fact card: as sluicegate.engines.amta, with the same bits; level eviction O(n) combines, O(1) a bucket.
 A bucket is begun once in many readings, so what a node costs is paid seldom, and what it takes is held for long: a
-partial of buckets has three times the slots of an exact window's. The twin is sluicegate.reference.engines.amta.
+partial of buckets has three times the slots of an exact window's. The twin is tests/native/twins/amta.py.
 
 Kept are the leaves and the nodes from level KEPT_FROM on. A node below is the pair under it, combined, or, where the
 first of that has left, the second. The newest leaf, which readings join, lies as it is; all others are amta_packed's.
@@ -123,9 +123,6 @@ cdef class AmtaBuckets(Engine):
 
     cdef void touched(self) noexcept nogil:
         self.stale = True
-
-    cdef void pop(self) noexcept nogil:
-        evict(self, any_op)
 
     cdef void pop_to(self, int64_t head) noexcept nogil:
         evict_to(self, any_op, head)
@@ -312,7 +309,7 @@ cdef int make_room(AmtaBuckets self, int64_t tail) except -1 nogil:
         if index > last:
             return 0
         found = level < KEPT_FROM + self.levels or widen(self, level)
-        if found and level >= KEPT_FROM and not has_room(self.pool, queue_of(self, level), last):
+        if found and level >= KEPT_FROM and not has_room(queue_of(self, level), last):
             found = (
                 reserve(self.pool, queue_of(self, level), index) == 0
                 and reserve(self.pool, queue_of(self, level), last) == 0

@@ -75,7 +75,7 @@ cdef inline int make_room(Amta self, int64_t tail) except -1 nogil:
             return 0
         queue = queue_of(self, level)
         found = has_stack(self, level + 1)
-        if found and not has_room(&self.pool, queue, last):
+        if found and not has_room(queue, last):
             found = reserve(&self.pool, queue, index) == 0 and reserve(&self.pool, queue, last) == 0
         if not found:
             with gil:

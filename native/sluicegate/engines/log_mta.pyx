@@ -66,7 +66,7 @@ cdef class LogMta(Engine):
 
     cdef inline int make_room(self, int level, int64_t index) except -1 nogil:
         cdef Queue* queue = &self.level[level]
-        if not has_room(&self.pool, queue, index) and reserve(&self.pool, queue, index) < 0:
+        if not has_room(queue, index) and reserve(&self.pool, queue, index) < 0:
             with gil:
                 raise MemoryError(f"log_mta: no memory for node {index} of level {level}")
         return 0

@@ -30,7 +30,7 @@ cdef class Queued(Engine):
         self.queue.lowest = <short> (self.pool.shift - self.pool.least)
 
     cdef int make_room(self) except -1 nogil:
-        if not has_room(&self.pool, &self.queue, self.tail) and reserve(&self.pool, &self.queue, self.tail) < 0:
+        if not has_room(&self.queue, self.tail) and reserve(&self.pool, &self.queue, self.tail) < 0:
             with gil:
                 raise MemoryError(f"{type(self).__name__}: no memory for leaf {self.tail}")
         return 0

@@ -54,7 +54,7 @@ cdef inline Slot* at(const Queue* queue, int width, int64_t index) noexcept nogi
     return queue.chunk[(index >> queue.shift) & queue.mask] + (index & ((<int64_t> 1 << queue.shift) - 1)) * width
 
 
-cdef inline bint has_room(const Pool* pool, const Queue* queue, int64_t index) noexcept nogil:
+cdef inline bint has_room(const Queue* queue, int64_t index) noexcept nogil:
     return queue.begin < queue.end and (index >> queue.shift) < queue.end
 
 

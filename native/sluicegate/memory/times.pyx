@@ -102,7 +102,7 @@ cdef inline bint are_even(const uint64_t* times, int64_t n, uint64_t step) noexc
 
 cdef int open_block(Times* t, int64_t block) noexcept nogil:
     cdef Stretch* s
-    if not has_room(&t.pool, &t.blocks, block) and reserve(&t.pool, &t.blocks, block) < 0:
+    if not has_room(&t.blocks, block) and reserve(&t.pool, &t.blocks, block) < 0:
         return -1
     s = stretch_of(t, block << BLOCK_BITS)
     s.place, s.even = t.place, True
@@ -113,7 +113,7 @@ cdef int open_block(Times* t, int64_t block) noexcept nogil:
 cdef int turn(Times* t, Stretch* s, int64_t j, int64_t n) noexcept nogil:
     """Write an even block's n times from leaf j on one by one."""
     cdef int64_t i
-    if not has_room(&t.odd_pool, &t.odd, t.place) and reserve(&t.odd_pool, &t.odd, t.place) < 0:
+    if not has_room(&t.odd, t.place) and reserve(&t.odd_pool, &t.odd, t.place) < 0:
         return -1
     s.place, s.even = t.place, False
     t.place += BLOCK

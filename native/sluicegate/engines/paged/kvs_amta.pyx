@@ -86,12 +86,8 @@ cdef class KvsAmta(Paged):
     cdef void touched(self) noexcept nogil:
         self.stale = True
 
-    cdef void pop(self) noexcept nogil:
-        """Evict the oldest leaf (Algorithms 6, 7). Where its successor's page cannot be had: faulted, and evicted."""
-        evict(self, any_op)
-        self.lost = self.lost or self.faulted
-
     cdef void pop_to(self, int64_t head) noexcept nogil:
+        """Algorithms 6 and 7. Where the page of the head's successor cannot be had: faulted, and evicted."""
         evict_to(self, any_op, head)
         self.lost = self.lost or self.faulted
 

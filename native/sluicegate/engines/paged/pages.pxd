@@ -49,7 +49,6 @@ cdef class Paged(Engine):
     cdef Slot* blank  # what is given for a leaf that cannot be had
 
     cdef Slot* node(self, int level, int64_t index) noexcept nogil
-    cdef int64_t first(self, int level) noexcept nogil
     cdef int64_t end(self, int level) noexcept nogil
     # the node one level up that appending this one makes; −1: none
     cdef int64_t parent_made_by(self, int level, int64_t index) noexcept nogil

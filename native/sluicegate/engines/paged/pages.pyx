@@ -68,9 +68,6 @@ cdef class Paged(Engine):
             return tier.before.heap + h * self.p.width
         return distant(self, level, index)
 
-    cdef inline int64_t first(self, int level) noexcept nogil:
-        return self.head >> level
-
     cdef int64_t end(self, int level) noexcept nogil:
         return 0
 
@@ -128,7 +125,7 @@ cdef class Paged(Engine):
             return False
         block = take(self)
         block.page = page
-        if at.before != NULL and at.before.page == self.first(tier * self.shift) >> self.shift:
+        if at.before != NULL and at.before.page == self.head >> (tier * self.shift) >> self.shift:
             give(self, at.head)
             at.head = at.before
         else:
@@ -241,7 +238,7 @@ cdef class Paged(Engine):
         while t * self.shift < LEVELS and self.tier[t].tail != NULL:
             page = self.tier[t].tail.page
             build_tail(self, t)
-            if self.first(t * self.shift) < page << self.shift:
+            if self.head >> (t * self.shift) < page << self.shift:
                 self.tier[t].before = fetch(self, t, page - 1)
             hold_head(self, t)
             if self.faulted:
@@ -321,7 +318,7 @@ cdef Block* fetch(Paged self, int tier, int64_t page) noexcept nogil:
         self.failures += 1
         give(self, block)
         return NULL
-    build(self, tier, block)
+    build(self, block)
     return block
 
 
@@ -342,7 +339,7 @@ cdef int load(Paged self, int tier, int64_t page, Block* block) noexcept:
         return 1
 
 
-cdef void build(Paged self, int tier, Block* block) noexcept nogil:
+cdef void build(Paged self, Block* block) noexcept nogil:
     """The inner nodes of a page whose nodes are all there."""
     cdef int64_t h, width = self.p.width
     for h in range((1LL << self.shift) - 1, 1, -1):
@@ -370,7 +367,7 @@ cdef int copy_outgoing(Paged self) except -1:
         whole = self.tier[t].tail
         if whole == NULL or whole.page + 1 != self.start_page[k]:
             continue  # the first page of its tier, or one whose nodes had all left
-        if (whole.page + 1) << self.shift > self.first(t * self.shift):
+        if (whole.page + 1) << self.shift > self.head >> (t * self.shift):
             pages.append((t * self.shift, whole.page, partials(self, whole, 1LL << self.shift)))
     if pages:
         self.pager.admit(len(pages))
@@ -395,12 +392,12 @@ cdef int hold_head(Paged self, int tier) noexcept nogil:
     """Have the page of a tier's oldest node in memory, where it has one."""
     cdef Tier* at = &self.tier[tier]
     cdef int level = tier * self.shift
-    cdef int64_t page = self.first(level) >> self.shift
+    cdef int64_t page = self.head >> level >> self.shift
     if at.head != NULL and at.head.page == page:
         return 0
     give(self, at.head)
     at.head = NULL
-    if self.first(level) >= self.end(level) or at.tail.page == page:
+    if self.head >> level >= self.end(level) or at.tail.page == page:
         return 0
     if at.before != NULL and at.before.page == page:
         return 0

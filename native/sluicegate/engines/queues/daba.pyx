@@ -4,7 +4,7 @@ Fact card: FIFO; associative operation; O(1) worst case: at most 1 combine a que
 paper's bounds are 1, 4, 3); n + 2 partials in chunks, and beside them the leaves, or what of them is asked for.
 Source: paper DABA, Figures 8 to 10, Theorems 4.2 and 4.3, where each element keeps its leaf and its aggregate. Here an
 element is one of both, by its sublist, and two sums stand beside them: of R and A together, which the reversal adds to
-L, and of B. The readable twin is tests/native/twins/daba_lite.py.
+L, and of B. The readable twin is sluicegate.reference.engines.daba.
 
 DABA: pointers F (head) ≤ L ≤ R ≤ A ≤ B ≤ E (tail) cut one queue of partials into sublists.
 
@@ -24,11 +24,11 @@ from sluicegate.partials.kernels cimport (
 )
 from sluicegate.partials.program cimport Program, Slot, combine
 
-cdef Any any_op
-cdef Add add_op
-cdef Least least_op
-cdef Greatest greatest_op
-cdef Merge merge_op
+
+cdef class Daba
+
+ctypedef fused Sliding:
+    Daba
 
 
 @cython.final
@@ -133,16 +133,7 @@ cdef inline void shrink(Daba self, Op op) noexcept nogil:
 
 
 cdef int slide(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
-    cdef int kernel = (<Daba> self).kernel
-    if kernel == ADD:
-        return slide_by(<Daba> self, add_op, leaf, head, out)
-    if kernel == GREATEST:
-        return slide_by(<Daba> self, greatest_op, leaf, head, out)
-    if kernel == LEAST:
-        return slide_by(<Daba> self, least_op, leaf, head, out)
-    if kernel == MERGE:
-        return slide_by(<Daba> self, merge_op, leaf, head, out)
-    return slide_by(<Daba> self, any_op, leaf, head, out)
+    return slide_by_kernel(<Daba> self, leaf, head, out)
 
 
 cdef inline int slide_by(Daba self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
@@ -166,3 +157,6 @@ cdef inline int slide_by(Daba self, Op op, const Slot* leaf, int64_t head, Slot*
     else:
         copy_by(op, self.p, out, at(&self.queue, w, self.head))
     return 1
+
+
+include "sluicegate/engines/sliding.pxi"

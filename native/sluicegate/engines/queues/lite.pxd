@@ -27,10 +27,10 @@ cdef class Lite(Queued):
 
 cdef inline int make_room_for(Lite self, const Slot* leaf) except -1 nogil:
     """For the next element; what is kept of its leaf stands there then."""
-    if not has_room(&self.pool, &self.queue, self.tail):
+    if not has_room(&self.queue, self.tail):
         self.make_room()
     if self.kept:
-        if not has_room(&self.kept_pool, &self.kept_leaves, self.tail):
+        if not has_room(&self.kept_leaves, self.tail):
             self.reserve_kept()
         if self.kept == 1:
             at(&self.kept_leaves, 1, self.tail)[0] = leaf[0]

@@ -23,11 +23,11 @@ from sluicegate.partials.program cimport Program, Slot
 cdef enum:
     HELD = 3  # slots of a partial that has an operator of its own
 
-cdef Any any_op
-cdef Add add_op
-cdef Least least_op
-cdef Greatest greatest_op
-cdef Merge merge_op
+
+cdef class TwoStacks
+
+ctypedef fused Sliding:
+    TwoStacks
 
 
 @cython.final
@@ -83,16 +83,7 @@ cdef inline void evict_to(TwoStacks self, Op op, int64_t head) noexcept nogil:
 
 
 cdef int slide(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
-    cdef int kernel = (<TwoStacks> self).kernel
-    if kernel == ADD:
-        return slide_by(<TwoStacks> self, add_op, leaf, head, out)
-    if kernel == GREATEST:
-        return slide_by(<TwoStacks> self, greatest_op, leaf, head, out)
-    if kernel == LEAST:
-        return slide_by(<TwoStacks> self, least_op, leaf, head, out)
-    if kernel == MERGE:
-        return slide_by(<TwoStacks> self, merge_op, leaf, head, out)
-    return slide_by(<TwoStacks> self, any_op, leaf, head, out)
+    return slide_by_kernel(<TwoStacks> self, leaf, head, out)
 
 
 cdef inline int slide_by(TwoStacks self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
@@ -123,3 +114,6 @@ cdef inline int slide_by(TwoStacks self, Op op, const Slot* leaf, int64_t head, 
         else:
             copy_by(op, self.p, out, at(&self.queue, w, head))
     return 1
+
+
+include "sluicegate/engines/sliding.pxi"

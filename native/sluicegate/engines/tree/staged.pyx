@@ -15,8 +15,7 @@ from sluicegate.engines.tree.widths cimport Term, extreme, further, is_extreme, 
 
 import struct
 
-cdef enum:  # places of `spare`
-    S_TOTAL = 0
+cdef enum:  # places of `spare`: total is at 0
     S_REST = 1
     S_FRONT = 2
     S_FRONT_OF_REST = 3
