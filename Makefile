@@ -1,5 +1,5 @@
 # Two commands do all the set-up: `make demo` shows the whole path with proof, `make test` checks everything.
-# Needs Python 3.11 or newer with venv, a C compiler and make. No root rights, no Java, no broker, no server.
+# Needs Python 3.11 to 3.13 with venv and headers, a C compiler and make. No root rights, no Java, no broker, no server.
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
