@@ -1,4 +1,4 @@
-"""One window's answers as they are told: as of the time that they say, with what is in doubt."""
+"""Makes the answer messages of one window: value and interval at a stated time, and how many readings are in doubt."""
 
 from __future__ import annotations
 

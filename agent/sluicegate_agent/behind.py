@@ -1,4 +1,4 @@
-"""Rows of the outbox that are not in its table yet: closed buckets in memory, and some of a stream packed in one row.
+"""Holds outbox rows that are not in the table yet: closed buckets in memory, and buckets packed, a row a stream.
 
 Buckets that a commit recorded wait in memory. Where they are many they are packed there, deflated, a row a stream: a
 hundredth of the bytes of rows of their own where single readings say all of them (folded again they are the same to the

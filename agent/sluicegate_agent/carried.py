@@ -1,4 +1,4 @@
-"""What a bucket of the outbox carries beside its record, for windows whose aggregates the cloud is to answer too.
+"""Computes what a bucket carries for the cloud beside its record (slopes, sketches), for windows with `cloud = true`.
 
 Single readings say all of it, so only a bucket that has lost them carries anything. Behind the record of 256 bytes its
 row has a section: a magic, how many, then name and bytes of each (`sluicegate.format.extras`, which is not imported

@@ -1,4 +1,4 @@
-"""Readings in doubt as answers tell of them: whichever are repeats, the interval holds the answer without those.
+"""Tracks readings in doubt, so that an answer's interval holds the result whichever of them are repeats.
 
 A stream keeps the place and value of its newest ones in one small row; beyond BLOCKS the oldest two are told of
 together. How many a window holds is never too few. Readings that were counted and are lost (a damaged record) stand

@@ -1,4 +1,4 @@
-"""Answers after each reading (`results.every = "reading"`), in their order, until the link takes them; so many wait.
+"""Queues an answer for each reading (`results.every = "reading"`), in order and bounded, until the link takes it.
 
 Windows with ends and triggers say by themselves when they answer: what they say is not repeated here.
 """

@@ -1,4 +1,4 @@
-"""Imports libraries without parts of Python that they name and the agent does not call, so that a board keeps room.
+"""Imports libraries without the parts of Python that they name and the agent never calls, to save memory on a board.
 
 OpenSSL is the largest: `hashlib` loads it although Python has every hash itself, paho and `http.client` although the
 connection may be plain. Where TLS is used, `load_tls` brings it, and these libraries have it as if it never lacked.

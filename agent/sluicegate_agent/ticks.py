@@ -1,4 +1,4 @@
-"""Event time of streams that have fallen silent: it goes on with the board's clock, less the stream's usual delay.
+"""Advances the event time of silent streams by the monotonic clock, less the stream's usual delay.
 
 What has passed since the last reading is taken from the monotonic clock, so that a clock that is set moves no window.
 The usual delay is the greatest of late: one that is less is believed an eighth at a time. So a reading that comes about

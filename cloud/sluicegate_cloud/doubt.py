@@ -1,4 +1,4 @@
-"""Buckets inside a window of whose readings some may be repeats: any number of them, up to so many, counts or not.
+"""Bounds windows whose buckets hold readings in doubt: of each bucket any number of these, up to its doubt, may count.
 
 A bucket of n readings with doubt d stands for n − d … n of them, whichever: so it is a part whose count ranges, as a
 cut bucket is. What it may be less by are at most d readings between its extremes. That adds up over the buckets of a

@@ -1,4 +1,4 @@
-"""The slide grid of a stream: which windows exist, and where each stands on a dense axis of bounded length."""
+"""Lays windows on a stream's slide grid: which ones exist, and where each stands on a dense axis of bounded length."""
 
 from __future__ import annotations
 

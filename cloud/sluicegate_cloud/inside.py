@@ -1,4 +1,4 @@
-"""Rows of frames wholly inside the windows of streams, and any fold over those of each window."""
+"""Folds the rows of frames that lie wholly inside each window."""
 
 from __future__ import annotations
 

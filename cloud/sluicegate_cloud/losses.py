@@ -1,4 +1,4 @@
-"""Between which times readings are missing that numbers or ordinals say exist, less what came late after all.
+"""Finds between which two times readings are missing, and takes back what came late after all.
 
 A device numbers its readings in the order of their times. So a reading that is missing before one that came was taken
 since the newest one before that, and one that came late was taken where its own time is: it takes back what was told

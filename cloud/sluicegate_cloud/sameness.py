@@ -1,4 +1,4 @@
-"""Whether two documents of one stream hold the same readings, bucket for bucket, however each of them folded them.
+"""Tells whether two documents of one stream hold the same readings, however each of them cut and merged its buckets.
 
 Two boards that went on from one copied card have the readings from before in documents of their own, cut elsewhere and
 merged otherwise. Between two ordinals at which both have an edge they are compared as one bucket: the same readings

@@ -1,4 +1,4 @@
-"""How many windows are exact: a row of a span counts as often as there are windows for which it stands. No Spark."""
+"""Counts how many windows are exact: a span counts as often as the windows for which it stands. No Spark."""
 
 from __future__ import annotations
 

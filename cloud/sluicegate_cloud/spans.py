@@ -1,4 +1,4 @@
-"""Spans in the fleet: a device of which nothing is known for long may still hold a reading in every window of others.
+"""Cuts the spans of devices alike, so that a fleet's windows and spans can be added up device by device.
 
 A span is one row for many windows of one device. The fleet's windows that lie in it need its components one by one, and
 where no device is known to hold a reading for long, all devices' spans must be cut alike to be added. So each task

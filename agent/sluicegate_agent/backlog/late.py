@@ -1,4 +1,4 @@
-"""What rows that are merged know of readings that came late: it stays beside the row, for its bucket cannot say it.
+"""Keeps which readings of a merged outbox row came late, beside the row: the bucket itself cannot say it.
 
 A row that has only what came late says so by its flags, its gap and its times. Merged with others it needs the extra
 "late". Where a clock was set back nothing tells which readings came late: such a row takes nothing back.

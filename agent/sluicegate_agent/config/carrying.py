@@ -1,4 +1,4 @@
-"""What a stream's buckets are to carry beside their record, for windows that the cloud is to answer too."""
+"""Works out which extras a stream's buckets carry for windows that the cloud answers too."""
 
 from __future__ import annotations
 

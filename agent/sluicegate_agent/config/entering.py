@@ -1,4 +1,4 @@
-"""The checks of inputs beside MQTT: what each of them finds, and what takes more than one source or table."""
+"""Checks the inputs beside MQTT: what each of them finds, and what takes more than one source or table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the link to the target may carry, as a table of the configuration."""
+"""The table `[sync.budget]`: what the link to the target may carry."""
 
 from __future__ import annotations
 

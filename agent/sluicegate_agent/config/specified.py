@@ -1,4 +1,4 @@
-"""What a [[window]] is, as the library reads it, and which of the windows that there are the agent cannot run, and why.
+"""Reads a [[window]] table as the library does, and says which kinds of windows the agent cannot run, and why.
 
 A sliding window by count or time is the agent's own (`policy`), whichever way it is written.
 """

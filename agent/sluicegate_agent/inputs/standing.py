@@ -1,4 +1,4 @@
-"""Standard input: each line a message, until its end. What was read and not committed is gone with a kill."""
+"""Reads standard input: each line is a message, until its end. `kill -9` loses what was read and not committed."""
 
 from __future__ import annotations
 

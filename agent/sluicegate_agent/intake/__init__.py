@@ -1,1 +1,1 @@
-"""Messages that came one after the other, taken together."""
+"""Batched intake: messages that arrived one after the other are decoded, looked up and folded together."""

@@ -1,4 +1,4 @@
-"""Takes messages of many topics that came in turn together, where each sends one and each is as it mostly is.
+"""Takes a batch of messages of many topics, one reading each, in columns, as long as each message is a usual one.
 
 A plant's sensors send a reading each: no two messages of one topic stand together, and what is done once for a run of
 one topic would be done for each message. So what all have in common is asked once, and the values are read in columns.

@@ -1,4 +1,4 @@
-"""Takes messages that each hold a list of readings together, where all of it is plain.
+"""Takes a batch of messages that each hold a plain list of readings, in columns.
 
 Plain is an array of objects with a number under the time and under each stream's path. Such a message is known by
 its content; one that was said before, and whatever else asks for more, is left to the pipeline's closer look.

@@ -1,4 +1,4 @@
-"""Takes messages that are one number each together, where these are new.
+"""Takes a batch of messages that are one number each, as long as their delivery says that they are new.
 
 Their delivery alone says whether they are: each is still asked about, in its turn. All else is done once for all of
 them. A message that is no number, and whatever else asks for more, is left to the pipeline's closer look.

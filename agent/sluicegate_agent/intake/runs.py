@@ -1,4 +1,4 @@
-"""Takes messages of one topic that came one after the other together, where each is as it mostly is.
+"""Takes a batch of messages of one topic in columns, up to the first message that is not a usual one.
 
 As it mostly is: an object of numbers with a time of its own, which has the number after the one before; or a list of
 objects with times, known by what it says (`lists`); or a number alone (`numbers`). All are read into columns, known as

@@ -1,4 +1,4 @@
-"""Which acknowledgements a broker is known to have taken: those before a ping that it has answered.
+"""Tells which acknowledgements a broker has certainly taken: those before a ping that it has answered.
 
 A broker reads a connection in order, so an answer to a ping says that it has read every PUBACK before it. One ping is
 under way at a time; paho's own, which keeps the connection alive, is counted as one that asks for nothing.

@@ -1,4 +1,4 @@
-"""How many messages a broker lets be unacknowledged, learnt from how it delivers: MQTT 3.1.1 has no way to ask.
+"""Learns how many unacknowledged messages a broker allows from how it delivers: MQTT 3.1.1 has no way to ask.
 
 RabbitMQ grants 10 by default, Mosquitto 20. A broker whose window is full falls silent until it is acknowledged, so
 acknowledgements that wait for a timer would hold intake down to one window a commit.

@@ -1,4 +1,4 @@
-"""How a stream that comes as it is heard of gets in: room for its key, its tags, and who leaves for it."""
+"""Lets in a stream that is heard of for the first time: room for its key, its tags, and which key leaves for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The keys of each source, bounded: which streams there are, who makes room for one more, and who is not let in."""
+"""Bounds the keys of each source: which streams there are, which one makes room, and which are not let in."""
 
 from __future__ import annotations
 

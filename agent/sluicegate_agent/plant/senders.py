@@ -1,4 +1,4 @@
-"""Whose messages have been heard: the memory of those heard lately is ready, of the others it is in rows for a while.
+"""Remembers the messages of each sender: in memory for those heard lately, in rows for the others, for a while.
 
 As many senders are kept as their sources may have keys, and the rows of as many that were put away. So a sender that
 comes back says again what is known; only of one that was away for longer than all others is it forgotten. One that is

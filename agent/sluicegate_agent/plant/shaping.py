@@ -1,4 +1,4 @@
-"""Values before any window: scaled, held against limits, and passed over where they say too little that is new.
+"""Changes values before any window sees them: scales, checks limits, passes over what says too little that is new.
 
 The last value that counted of a stream with `deadband` or `every` is a row of the table `meta`, written in the commit
 that counts it, so that a restart passes over what a run without one would.

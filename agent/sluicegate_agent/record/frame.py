@@ -1,4 +1,4 @@
-"""One commit as the body of a frame: readings in the order in which each stream took them, and what changed beside.
+"""Encodes one commit as the body of a frame: readings in the order of each stream, and what else changed.
 
 Readings that a stream took together are one step. Numbers of one kind stand together, all first bytes, then all second
 bytes, so that deflating finds what repeats: two to ten bytes a reading (`sluicegate.format.steps`).

@@ -1,4 +1,4 @@
-"""The windows that are asked of each stream, by its name: those kept from before, and those of streams that come."""
+"""Gives each stream its windows by name: those kept from before, and those of streams that begin now."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of a window that was put away: when the time has to wake it, and what is asked of all windows."""
+"""Describes a window that left the memory: when time has to wake it, and what questions over all windows need of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written with each commit of the pipeline, beside what the messages change: alerts, how far a file is read."""
+"""Writes what belongs to a commit but not to its messages: alerts, and how far a file is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a state lives: told from a copy of it on another card, in another folder or in another machine.
+"""Tells whether a state still lives where it was made, or is a copy on another card, in another folder or machine.
 
 What is cheap to read and stays: inode and generation of the store's file, the machine's id, serial number and network
 addresses, the serial numbers of its cards. A clone of a whole card has the same inode and machine id, and another

@@ -1,4 +1,4 @@
-"""Leaves that closed between two folds, in one row: appended together, where rows of their own lie pages apart.
+"""Stores the leaves that a window closed between two folds as one row at the table's end, to write fewer pages.
 
 Rows of a table by key lie beside those of their window: ten new leaves wrote three to four pages of each window. A run
 is deflated and goes to its table's end. One of a lower level is replaced by a run of what its leaves became; where two

@@ -1,6 +1,22 @@
 """The tables of the agent's store, their version, and how an older one becomes this one.
 
-Integers and little-endian records only, so a store can be read on any board. docs/reference/state.md describes them.
+Integers and little-endian records only, so a store can be read on any board. What a row is, and how many there are:
+
+- `meta`, `counter`: schema version, incarnation, link, the newest time of a source; a named total. Tens.
+- `stream`: name, open bucket, cursors, incarnation, key; retired where only what waits is left of it. One a stream.
+- `origin`: a second copy of what a stream's buckets rest on: name, incarnation, key, center. One a stream.
+- `outbox`: a closed base bucket (256 bytes; 248 or 168 of older versions), its readings or NULL. `outbox.rows`.
+- `packed`, `handed`: buckets of a stream, deflated together; up to which ordinal its buckets left the record.
+- `chunk`: a sealed document, waiting or refused. 4 + 8.
+- `window`, `window_leaf`, `window_run`: definition and state; a closed leaf; four or more of them, deflated together.
+- `sequence`, `identity`: an epoch, or 64 of its contents; the digests of a commit. 4 epochs a source and those on
+  their way; `identity.horizon` digests a source.
+- `tagged`, `departed`: the tags of a stream; a sender that was put away. One a stream; `keys.most`.
+- `doubtful`: the newest readings in doubt of a stream. One a stream that has any.
+- `replay`: a file: topic, bytes taken, their digest, lines. 1,024.
+- `retained`: a bare topic: what was counted last, and what was retained. One a bare topic.
+- `held`: a message that waits to be judged, whole. `held.rows`.
+- `dead_letter`: topic, reason, first bytes. `dead_letters.rows`.
 """
 
 from __future__ import annotations

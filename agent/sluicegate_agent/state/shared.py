@@ -1,4 +1,4 @@
-"""Windows that are answered from another's buckets: a row each with what is known to have left, and nothing else."""
+"""Keeps a window that is answered from another's buckets: one row with the last reading known to have left."""
 
 from __future__ import annotations
 

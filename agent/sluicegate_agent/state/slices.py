@@ -1,4 +1,4 @@
-"""A window whose ends come, kept as rows: one a hop that changed since the last commit, and a small state.
+"""Keeps a tumbling or hopping window as rows: one for each hop that changed since the last commit, and a small state.
 
 A hop that is closed is written once, and again only where a late reading enters it. The newest final results are rows
 too: after a start they are offered once more, since the process before may have ended before it had sent them.

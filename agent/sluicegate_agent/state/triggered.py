@@ -1,4 +1,4 @@
-"""A window by count that answers after every n-th reading: its own count, which is stored, says when that is."""
+"""Runs a window by count that answers after every n-th reading; its count is stored, so a restart does not shift it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands at the state's paths while an agent has them open, and what to save where it is not that any more."""
+"""Notices that the state's files were deleted, moved or replaced under a running agent, and saves what it can."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether inputs had better wait: what waits for a target that takes it is not made coarser for want of room."""
+"""Decides whether inputs should wait, so that nothing is coarsened while the target takes documents."""
 
 from __future__ import annotations
 

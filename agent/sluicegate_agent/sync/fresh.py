@@ -1,4 +1,4 @@
-"""After an outage what is new goes beside the backlog: streams go on in lanes of their own, with a share of the link.
+"""After an outage sends what is new beside the backlog: streams go on in lanes of their own with a share of the link.
 
 A stream with a backlog goes on under another number, with its ordinals, as one does whose tags change: what had closed
 stays behind, and the two are sealed and merged each for itself. So a document still holds a run without holes, and the

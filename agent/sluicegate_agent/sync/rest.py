@@ -1,4 +1,4 @@
-"""The REST target where another target needs it: imported when it is first asked, as few agents ever ask."""
+"""Imports the REST target when another target first needs it: few agents ever do."""
 
 from __future__ import annotations
 

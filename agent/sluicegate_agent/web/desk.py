@@ -1,4 +1,4 @@
-"""Questions from the listener's thread to the agent's: asked here, answered there between two messages.
+"""Passes questions from the listener's thread to the agent's, which answers between two messages.
 
 So the listener never looks at a window while it takes a reading, and nothing in the agent needs a lock.
 """

@@ -1,4 +1,4 @@
-"""Every window of one stream of one device as components: the readings inside, and what the cut buckets may add.
+"""Computes every window of a stream as components: the readings inside, and what the cut buckets may add.
 
 Buckets with readings in doubt are parts too, though they lie inside: how many of their readings count is not known.
 

@@ -1,4 +1,4 @@
-"""The least mean that a window's components allow: of its values, of their logarithms, and of their squares."""
+"""Computes the least mean that a window's components allow: of its values, their logarithms, or their squares."""
 
 from __future__ import annotations
 

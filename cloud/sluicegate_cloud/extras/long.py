@@ -1,4 +1,4 @@
-"""Buckets that touch more windows than are answered one by one: these windows have no answer, and the merge goes on.
+"""Leaves windows without an answer where a bucket spans more windows than are answered one by one; the rest go on.
 
 A clock that was years off makes such a bucket. It may have readings in any of its windows, of which nothing is kept, so
 in these neither its device nor all devices together have an answer.

@@ -1,4 +1,4 @@
-"""One bucket, or several neighbours as one, with what they carry; a window cuts it, holds it, or neither. No Spark."""
+"""Holds one bucket, or merged neighbours, with its extras, and says what of it a window may contain. No Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""First, last and when the extremes occur, of a window: what may be the one that is asked for, by (time, ordinal).
+"""Answers first, last, argmin and argmax of windows from the buckets that may hold them, by (time, ordinal).
 
 Each bucket offers a candidate: between which keys the one it has inside lies, and between what its answer. The least
 key wins: of the first reading its time, of the last one −time, of the minimum its value, of the maximum −value. What

@@ -1,4 +1,4 @@
-"""Documents → windows of what their buckets carry, per device and of all: a task has some devices, then some windows.
+"""Answers windows from the extras of documents, per device and for all: first by devices, then by windows.
 
 The rows stand beside those of `windows.sliding_windows`, for the same windows of the same grid. What a single reading
 carries follows from it, but for its second value; a bucket that does not carry what is asked leaves its windows without

@@ -1,4 +1,4 @@
-"""Rows of many whole streams on one line of frames, far apart, so that one pass over columns answers all of them.
+"""Lays many whole streams side by side on one axis of frames, so that one pass over columns answers all of them.
 
 Each stream has a *lane* of the line: its frames moved by a whole number of windows, so that what a window of one lane
 can reach no window of another can. Streams then differ from stretches of one stream in what is known of a whole stream

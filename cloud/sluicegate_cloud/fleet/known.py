@@ -1,6 +1,4 @@
-"""What a bucket is known to hold beyond its fields: between which values its squares and logarithms lie, and extremes
-that are there whichever of its readings in doubt are repeats.
-"""
+"""Bounds what a bucket's fields do not say: its squares and logarithms, and its extremes under readings in doubt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stream that has more rows than a task may hold, or a task's piece of one, cut by time: parts that overlap.
+"""Cuts a stream with more rows than a task may hold by time, into parts that overlap.
 
 Rows come by time. A part answers the windows that no later row can touch, up to the frame of a reading: the window
 that begins there holds it, so that no span lies in two parts. What reaches into later windows is held for the next.

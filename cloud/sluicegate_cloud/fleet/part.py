@@ -1,4 +1,4 @@
-"""Some windows of a block: which rows lie inside each, which of these are in doubt, and the pairs that an edge cuts."""
+"""Picks the rows of some windows of a block: which lie inside, which of these are in doubt, which an edge cuts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams of more windows than a device may make: what is too much is set aside with a reason, all else is answered.
+"""Bounds how many windows one device can make: sets aside with a reason what is too much, answers all else.
 
 A reading makes a window's length of windows, and up to `grid.MAX_EMPTY` empty ones before the next: a device that sends
 little could make any number of rows. A stream has a row for every bucket that was sent and `grid.MAX_WINDOWS` more, and

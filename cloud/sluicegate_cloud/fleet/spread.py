@@ -1,4 +1,4 @@
-"""A stream that is more than its share of a job, cut by time into pieces that tasks answer side by side.
+"""Cuts a stream that is more than its share of a job by time, into pieces that tasks answer side by side.
 
 Each piece begins at the frame of a reading: the window that begins there holds it, so that no span lies in two pieces.
 Neighbours share the rows that windows of both need, and all take sums from the whole stream's first center.

@@ -1,4 +1,4 @@
-"""What travels from Spark to the pass that answers windows, and how it becomes rows: what is asked for, no more.
+"""Encodes the columns that travel from Spark to the pass that answers windows: those that are asked for, no more.
 
 Fields that only a cut needs are lists, null for a bucket inside a frame: of a null struct every field would travel.
 Names of devices and streams become numbers. `lane` sorts what is one stream's together and by time: a hash of its owner

@@ -1,1 +1,1 @@
-"""What the documents of one line come to, in their order: what counts once, when it was, and what is missing."""
+"""Judges the documents of one stream in their order: what counts once, when it was taken, and what is missing."""

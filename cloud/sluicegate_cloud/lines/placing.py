@@ -1,4 +1,4 @@
-"""Which documents of a stream are used: each reading once, and what is left out covers nothing and is not forgotten.
+"""Decides which documents of a stream are used, so that each reading counts once and none that came is forgotten.
 
 One pass over the documents of a stream in the order of their first ordinals. Of one that begins before those in use of
 the same board end, only what goes beyond is used; what is left out covers nothing: the next is judged by what is in use

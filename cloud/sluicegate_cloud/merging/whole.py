@@ -1,4 +1,4 @@
-"""What tasks add to the windows of all devices, added up: of however many windows some are held at a time."""
+"""Adds up what tasks have of the windows of all devices, a bounded number of windows at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report is drawn of: windows, and what is known of the documents that they come of."""
+"""Gathers what a report is drawn from: windows, and what is known of the documents behind them."""
 
 from __future__ import annotations
 

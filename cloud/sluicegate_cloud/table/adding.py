@@ -1,4 +1,4 @@
-"""What a shard adds to the windows of all devices, a file a cell; however many windows it has, some are held."""
+"""Writes what a shard adds to the windows of all devices, a file a cell, with a bounded number held in memory."""
 
 from __future__ import annotations
 

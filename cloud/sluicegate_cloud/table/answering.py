@@ -1,4 +1,4 @@
-"""The windows of units, and what they add to the windows of all devices: one pass for both, rows kept by cell."""
+"""Answers the windows of a shard's streams and what they add to the windows of all devices, in one pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a shard's streams has too many windows, by its ledger alone, and the ledger as readers see it then."""
+"""Finds the streams of a shard that make too many windows, from its ledger alone, and marks their documents."""
 
 from __future__ import annotations
 

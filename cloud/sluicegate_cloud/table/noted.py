@@ -1,4 +1,4 @@
-"""The note at a place without transactions: which version of a table is there as a whole, and which was begun."""
+"""Notes at a place without transactions which version of a table is there as a whole, and which was begun."""
 
 from __future__ import annotations
 

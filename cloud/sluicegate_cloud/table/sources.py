@@ -1,4 +1,4 @@
-"""Which documents a table has not read yet: files are known by path, size and time, so that only news are opened."""
+"""Finds the documents that a table has not read yet: files are known by path, size and time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents of the table → rows of whole streams, as much as the windows to answer need, some streams at a time."""
+"""Reads the documents of a table as rows of whole streams: what the windows to answer need, some streams at a time."""
 
 from __future__ import annotations
 

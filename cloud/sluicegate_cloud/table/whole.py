@@ -1,4 +1,4 @@
-"""The windows of all devices, and of roll-ups by tags: what the shards have of them added up, cell by cell."""
+"""Adds up the windows of all devices, and of roll-ups by tags, from what the shards have, cell by cell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a session has made of a message of Sparkplug B, and its readings."""
+"""Turns a resolved message of Sparkplug B into readings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sparkplug B's messages put in terms of names and epochs, by the births before them; what cannot be is refused.
+"""Resolves Sparkplug B's aliases to names by the births before them; refuses what cannot be resolved.
 
 An alias is believed while nothing can have come between it and its birth: no number is missing, and with QoS 0 the
 connection is the same. Else the node is asked for a new birth. A message that may come again is read by the birth by
