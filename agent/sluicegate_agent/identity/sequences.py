@@ -11,6 +11,7 @@ import sqlite3
 import time as clock
 from array import array
 from collections.abc import Iterator
+from itertools import accumulate
 
 from sluicegate_agent.identity import tally
 from sluicegate_agent.identity.allowance import Allowance
@@ -58,8 +59,7 @@ class Sequences:
     @property
     def missing(self) -> int:
         """Numbers that were passed over so far, whether they came late or not."""
-        missing = self._carried + sum(epoch.missing for _, epoch in self._epochs())
-        return max(0, min(tally.MOST, missing))
+        return max(0, min(tally.MOST, self._carried + sum(epoch.missing for _, epoch in self._epochs())))
 
     def tally(self, number: int | None) -> int:
         """What the message of this number, which is counted, says of losses; of those below all the next does."""
@@ -172,7 +172,7 @@ class Sequences:
         within = number > now.high - self.horizon
         is_newer = is_fresh(now, seen)
         is_hole = within and not now.content(number) and not is_newer
-        near = [w for w in self._restarting(seen.key) if confirms(w, seen, now, is_hole=is_hole)]
+        near = [w for w in self._that_wait(seen.key, jumps=False) if confirms(w, seen, now, is_hole=is_hole)]
         if near:
             return self._begun_again(now, near, seen)
         if is_hole:
@@ -214,16 +214,15 @@ class Sequences:
     def _wrapped(self, now: Epoch, seen: Sighting, width: int) -> Found:
         doubt = int(now.is_repeat(seen.raw, seen.content, timed=False))
         released = self._contradicted(now, seen, now.high + 1)
-        now.width = width
-        self.wraps += 1
+        now.width, self.wraps = width, self.wraps + 1
         log.info("source %s: its numbers wrap at 2^%d", self.source, width)
         self._put(now, now.extended(seen.raw), seen)
         return Found(Verdict.NEW, doubt, released)
 
     # what waits
 
-    def _restarting(self, key: bytes) -> list[Sighting]:
-        return [w for w in self._waiting if w.key == key and w.why is not Verdict.SEQUENCE_JUMP]
+    def _that_wait(self, key: bytes, *, jumps: bool) -> list[Sighting]:
+        return [w for w in self._waiting if w.key == key and (w.why is Verdict.SEQUENCE_JUMP) == jumps]
 
     def _wait(self, seen: Sighting, why: Verdict) -> Found:
         seen.why, seen.since = why, clock.monotonic()
@@ -252,8 +251,7 @@ class Sequences:
         self, held: int, why: Verdict, doubt: int, number: int, epoch: str | int | None, content: int, time: int | None
     ) -> None:
         """A row that waited when the agent ended."""
-        waits = Sighting(epoch_key(epoch), number, content, time, why, doubt, held, clock.monotonic())
-        self._waiting.append(waits)
+        self._waiting.append(Sighting(epoch_key(epoch), number, content, time, why, doubt, held, clock.monotonic()))
 
     def dropped(self, held: int) -> None:
         """Its row made room for others: it waits no more."""
@@ -274,27 +272,23 @@ class Sequences:
         self._late[w.raw] = epoch, number
         return Released(w.held, Verdict.NEW, w.doubt)
 
-    def _jumps_of(self, key: bytes) -> list[Sighting]:
-        return [w for w in self._waiting if w.key == key and w.why is Verdict.SEQUENCE_JUMP]
-
     def _contradicted(self, now: Epoch, seen: Sighting, number: int) -> tuple[Released, ...]:
         """The old run goes on: what looked like a new one was none, unless its time says that it came later."""
         if number - now.high > NEAR:
             return ()
-        wrong = [w for w in self._restarting(seen.key) if not is_later(w.time, seen.time)]
-        ahead = [(w, now.extended(w.raw)) for w in self._jumps_of(seen.key)]
+        wrong = [w for w in self._that_wait(seen.key, jumps=False) if not is_later(w.time, seen.time)]
+        ahead = [(w, now.extended(w.raw)) for w in self._that_wait(seen.key, jumps=True)]
         wrong += [w for w, at in ahead if at - now.high > REACH * self.horizon or at == number]
         return self._refuse(wrong, now)
 
-    def _reached(self, now: Epoch, seen: Sighting) -> Iterator[Released]:
+    def _reached(self, now: Epoch, seen: Sighting) -> tuple[Released, ...]:
         """The numbers have come to a jump that waits and passed it: it was early, not wrong."""
-        for w in self._jumps_of(seen.key):
-            if now.extended(w.raw) <= now.high - NEAR:
-                yield from self._refuse([w], now)
+        ones = self._that_wait(seen.key, jumps=True)
+        return self._refuse([w for w in ones if now.extended(w.raw) <= now.high - NEAR], now)
 
     def _jumps(self, now: Epoch, seen: Sighting, number: int) -> Found:
         """Too far ahead for one message to be believed: the second one decides."""
-        for w in self._jumps_of(seen.key):
+        for w in self._that_wait(seen.key, jumps=True):
             before = now.extended(w.raw)
             if -NEAR <= number - before <= max(self.horizon, 2 * (before - now.high)) and number != before:
                 return self._jumped(now, w, seen)
@@ -305,9 +299,21 @@ class Sequences:
             return self._begun_again(now, [w], seen)
         self._leave([w])
         now.width = 0 if max(w.raw, seen.raw) >> max(now.width, 1) else now.width
-        for one in sorted((w, seen), key=lambda one: one.raw):
-            self._put(now, now.extended(one.raw), one)
+        self._put_in_turn(now, [w], [w, seen])
         return Found(Verdict.NEW, 0, (Released(w.held, Verdict.NEW),))
+
+    def _put_in_turn(self, epoch: Epoch, waited: list[Sighting], ones: list[Sighting]) -> None:
+        """Of `ones` those that waited count before the last one: none of them tells of what was lost after it."""
+        missing = dict[int, int]()
+        for one in sorted(ones, key=lambda one: one.raw):
+            if epoch.content(epoch.extended(one.raw)):  # it began with this one, or is a counter that stands still
+                epoch.mark(epoch.extended(one.raw), one.content)
+                epoch.high_time = one.time
+            else:
+                self._put(epoch, epoch.extended(one.raw), one)
+            missing[one.raw] = self.missing
+        told = accumulate((missing[w.raw] for w in waited), max)
+        self._late |= {w.raw: self.missing - before for w, before in zip(waited, told, strict=True)}
 
     def _begun_again(self, now: Epoch, near: list[Sighting], seen: Sighting | None) -> Found:
         """The source began again without saying so: an epoch of its own, in which what waited and this one count."""
@@ -317,12 +323,7 @@ class Sequences:
         epoch.width = now.width if not ones[-1].raw >> max(now.width, 1) else 0
         doubtful = any(one.doubt for one in ones)
         epoch.doubtful_below = now.high - now.offset - self.horizon + 1 if doubtful else epoch.doubtful_below
-        for one in ones[1:]:
-            if epoch.content(epoch.extended(one.raw)):  # a counter that stands still
-                epoch.mark(epoch.extended(one.raw), one.content)
-                epoch.high_time = one.time
-            else:
-                self._put(epoch, epoch.extended(one.raw), one)
+        self._put_in_turn(epoch, near, ones)
         self.restarts += 1
         self.maybe_missing += (lost := now.lost_if_wrapped(ones[0].raw))
         told = self.source, ones[0].raw, now.high - now.offset, f"; if they wrap, {lost} are missing" if lost else ""
@@ -428,8 +429,7 @@ class Sequences:
         if not self._chains[key]:
             del self._chains[key]
         self._gone.append((key, epoch.generation))
-        if epoch.missing:
-            # What it missed is in the rows of the others from now on: one of them is written with its deletion.
+        if epoch.missing:  # this is in the rows of the others from now on: one of them is written with its deletion
             max(self._epochs(), key=lambda each: each[1].order)[1].changed = True
 
     # rows

@@ -290,6 +290,18 @@ def test_more_late_ones_than_may_wait_count(source: Source) -> None:
     assert source.counted.refused == []
 
 
+@pytest.mark.parametrize(("begins", "waits", "comes", "before", "between"), [(1, 40, 42, 36, 1), (100, 2, 5, 0, 2)])
+def test_what_waited_tells_of_no_loss_after_it(begins: int, waits: int, comes: int, before: int, between: int) -> None:
+    """Of a jump and of a beginning: what was passed over between the two that decide is told by the second one."""
+    sequences = Sequences(empty(), "s", 9)
+    for number in range(begins, begins + 3):
+        sequences.check(number, None, 2 + number, number)
+    assert sequences.check(waits, None, 2 + waits, 200).verdict is Verdict.WAITS
+    sequences.waits(1)
+    assert [each.number for each in sequences.check(comes, None, 2 + comes, 201).released] == [1]
+    assert [sequences.tally(waits), sequences.tally(comes)] == [before, before + between]
+
+
 def test_a_jump_that_a_second_message_confirms(source: Source) -> None:
     """A long outage: both count, and what lies between is missing."""
     for number in (*range(10), 100_000, 100_001, 100_002):
