@@ -56,8 +56,13 @@ def _report(file: Path, *, in_words: bool) -> None:
 
     config = load(file)
     streams, windows = len(config.streams), sum(len(config.windows_of(stream)) for stream in config.streams)
-    broker = f"{config.mqtt.host}:{config.mqtt.actual_port}{' with TLS' if config.mqtt.uses_tls else ''}"
-    click.echo(f"{file}: fine. Device {config.device.id}: {streams} streams, {windows} windows, broker {broker}.")
+    broker = f"broker {config.mqtt.host}:{config.mqtt.actual_port}{' with TLS' if config.mqtt.uses_tls else ''}"
+    found = [
+        f"{streams} stream{'s' * (streams != 1)}",
+        f"{windows} window{'s' * (windows != 1)}",
+        broker if config.uses_broker else "no broker",
+    ]
+    click.echo(f"{file}: fine. Device {config.device.id}: {', '.join(found)}.")
     for line in explain(config) if in_words else ():
         click.echo(f"  {line}.")
     if not config.mqtt.uses_tls and not config.mqtt.is_loopback:
