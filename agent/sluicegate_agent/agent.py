@@ -52,8 +52,7 @@ log = logging.getLogger("sluicegate.agent")
 _IDLE = 0.5  # seconds a turn waits at most, so that timers are never later than that
 _BUSY = 0.05  # the same while the target's answer is pending
 _HELD = 0.01  # between two looks for that answer while nothing is read
-_HEALTH_EVERY = 60.0
-_RETRY_COMMIT = 5.0
+_HEALTH_EVERY, _HEALTH_SOON, _RETRY_COMMIT = 60.0, 1.0, 5.0  # SOON: where what it says has changed
 
 
 class Agent:
@@ -307,10 +306,11 @@ class Agent:
             self.pipeline.confirmed(self._confirmed)
 
     def _show_health(self, now: float) -> None:
-        state, then = self._shown
+        shown, then = self._shown
         self._note_subscriptions()
-        if state != self.link.state + self._refusal or now - then >= _HEALTH_EVERY:
-            self._shown = (self.link.state + self._refusal, now)
+        state = f"{self.link.state}{self._refusal}{len(self.state.streams)}"
+        if now - then >= (_HEALTH_EVERY if state == shown else _HEALTH_SOON):
+            self._shown = (state, now)
             self.state.check()
             self._write_health()
 
@@ -430,10 +430,10 @@ class _Life:
         config = self._config
         for warning in exposed_files(config):
             log.warning("%s", warning)
-        log.info("device %s on %s: %d streams", config.device.id, config.state.path, len(config.streams))
+        log.info("device %s on %s: %s", config.device.id, config.state.path, config.told)
         if self._reloading.count and not self._reloading.result:
             self._reloading.taken()
-        self._supervisor.ready(f"device {config.device.id}: {len(config.streams)} streams")
+        self._supervisor.ready(f"device {config.device.id}: {config.told}")
 
     def _other(self, agent: Agent) -> Config | None:
         """Read the file again between two commits; the agent has ended where it is another configuration's turn."""

@@ -118,3 +118,25 @@ def plain_windows(file: Path) -> int:
     return sum(
         "time" in window.get("policy", window.get("evict")) for window in tomllib.loads(file.read_text())["window"]
     )
+
+
+def test_check_counts_what_may_come_by_key_and_says_what_a_start_refuses(tmp_path: Path) -> None:
+    """`run` would refuse the budget: somebody who checks is told before."""
+    text = """
+    device = { id = "d" }
+    state = { path = "state", memory = "8MiB" }
+    [[source]]
+    topic = "hall/{machine}"
+    input = "http"
+    streams = { x = "x", y = "y" }
+    [[window]]
+    name = "w"
+    policy = { count = 9 }
+    [http]
+    listen = "127.0.0.1:9"
+    """
+    (tmp_path / "agent.toml").write_text(text)
+    done = CliRunner().invoke(check, [str(tmp_path / "agent.toml")])
+    assert done.exit_code == 0, done.output
+    assert "fine. Device d: up to 200 streams by key, 1 window, no broker." in done.output
+    assert "Warning: `sluicegate run` will refuse it: state.memory = 8.0 MiB" in done.output

@@ -71,4 +71,4 @@ def test_the_agent_for_plcs_is_configured_as_the_page_says(tmp_path: Path) -> No
     (steps,) = [text for text in blocks("sh", page) if "--sources" in text]
     ran = typed(steps, tmp_path)
     assert ran.returncode == 0, ran.stderr
-    assert "agent.toml: fine. Device plant-1: 5 streams, 5 windows, no broker." in ran.stdout
+    assert "agent.toml: fine. Device plant-1: 5 streams, 1 window, no broker." in ran.stdout

@@ -33,6 +33,11 @@ class Shape(NamedTuple):
         """What topics of one source have in common."""
         return self.format, tuple(path for path, _ in self.fields), self.time, self.time_format, self.sequence
 
+    @property
+    def is_telling(self) -> bool:
+        """Whether topics that have it in common are most likely of one kind of sensor."""
+        return len(self.fields) > 1 or bool(self.time or self.sequence)
+
 
 def shape_of(topic: str, payloads: list[bytes]) -> Shape:
     """What the payloads of a topic have in common."""

@@ -52,20 +52,22 @@ def _report(file: Path, *, in_words: bool) -> None:
     from sluicegate_agent.config import load
     from sluicegate_agent.config.explain import explain
     from sluicegate_agent.config.sharing import might_share
+    from sluicegate_agent.errors import EnvironmentRefused
     from sluicegate_agent.passwords import exposed_files
+    from sluicegate_agent.plan import refuse_over_budget
 
     config = load(file)
-    streams, windows = len(config.streams), sum(len(config.windows_of(stream)) for stream in config.streams)
+    windows = len(config.windows)
     broker = f"broker {config.mqtt.host}:{config.mqtt.actual_port}{' with TLS' if config.mqtt.uses_tls else ''}"
-    found = [
-        f"{streams} stream{'s' * (streams != 1)}",
-        f"{windows} window{'s' * (windows != 1)}",
-        broker if config.uses_broker else "no broker",
-    ]
+    found = [config.told, f"{windows} window{'s' * (windows != 1)}", broker if config.uses_broker else "no broker"]
     click.echo(f"{file}: fine. Device {config.device.id}: {', '.join(found)}.")
     for line in explain(config) if in_words else ():
         click.echo(f"  {line}.")
-    if not config.mqtt.uses_tls and not config.mqtt.is_loopback:
+    try:
+        refuse_over_budget(config)
+    except EnvironmentRefused as error:
+        click.echo(f"Warning: `sluicegate run` will refuse it: {error}")
+    if config.uses_broker and not config.mqtt.uses_tls and not config.mqtt.is_loopback:
         click.echo(
             f"Note: mqtt.tls is turned off and {config.mqtt.host} is another machine: anyone between can read along."
         )

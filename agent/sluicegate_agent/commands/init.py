@@ -75,7 +75,7 @@ def _asked(
     listened = [*topics] or ask(None, "4/5 Topics to listen to, with blanks between", "#").split()
     folder = ask(state, "5/5 Folder for everything durable", "state")
     host, colon, port = place.rpartition(":") if place.count(":") == 1 else (place, "", "")
-    if colon and not port.isdecimal():
+    if (colon and not port.isdecimal()) or host.isdecimal():
         raise InputRefused(f"--broker {place}: expected HOST or HOST:PORT")
     return Answers(name, host, int(port) if colon else None, user, password_file, folder), listened
 

@@ -383,6 +383,15 @@ class Config(Table, frozen=True):
         return tuple(source for source in self.sources if source.is_plant)
 
     @property
+    def told(self) -> str:
+        """How many streams there are, and may come by key, in words."""
+        fixed, keyed = len(self.streams), sum(source.keys.most * len(source.streams) for source in self.plants)
+        some = f"{fixed} stream{'s' * (fixed != 1)}"
+        if not keyed:
+            return some
+        return f"{some} and up to {keyed} by key" if fixed else f"up to {keyed} streams by key"
+
+    @property
     def names(self) -> tuple[str, ...]:
         """What streams are called without device and key, templates among them, in the order of the file."""
         return tuple(stream for source in self.sources for stream in source.streams)

@@ -45,7 +45,7 @@ def findings(file: Path) -> Iterator[Look]:
     except ConfigError as error:
         yield Look("configuration", "broken", str(error), "an agent", f"sluicegate check {file}")
         return
-    yield Look("configuration", "ok", f"{len(config.streams)} streams", "an agent")
+    yield Look("configuration", "ok", config.told, "an agent")
     parts = (_state, _damage, _disk, _memory, _clock, _certificates, _broker, _target, _listener)
     for part in parts:
         yield from part(config)
