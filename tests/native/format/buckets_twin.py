@@ -13,7 +13,7 @@ from functools import reduce
 from typing import NamedTuple
 
 from sluicegate.constants import LATE, ORDERED
-from sluicegate.format.record import INT64, PACKED, Bucket, BuilderState, check_value, check_whole
+from sluicegate.format.record import PACKED, Bucket, BuilderState, check_value, check_whole
 
 
 class Extreme(NamedTuple):
@@ -186,7 +186,7 @@ class Builder:
     def __init__(self, center: float, first: int = 0) -> None:
         """Start at ordinal `first`. Raises ValueError for a bad center (as a value) or a negative ordinal."""
         self.center = check_value(center)
-        if not 0 <= first < INT64:
+        if not 0 <= first < 2**63:
             raise ValueError(f"first ordinal {first} is outside 0 … 2⁶³ − 1")
         self.next = first
         self.newest: int | None = None
