@@ -33,7 +33,7 @@ from sluicegate_agent.state.status import looked_into
 from sluicegate_demo.ports import free_port
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow]
-MESSAGES, KILLS, AHEAD = number(3000, 2400), number(14, 8), 90
+MESSAGES, KILLS, AHEAD = number(3000, 1500), number(14, 5), 90
 FAULTS = ("{1}", "{0}@commit: durable, not acknowledged", "{0}@transaction: before commit")
 CONFIGURATION = """
 [device]

@@ -14,6 +14,7 @@ import pytest
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
 import posting
 from posting import Receiver
+from thorough import WHOLE
 
 from sluicegate_agent.inputs.posts import Post
 from sluicegate_agent.web import server as served
@@ -330,7 +331,7 @@ def test_a_retry_of_senders_that_are_forgotten_is_in_doubt(
     assert counters["undecidable"] == (0 if most == 10 else 14)
 
 
-@pytest.mark.parametrize("said", [5000, 20_000])
+@pytest.mark.parametrize("said", [5000, *[20_000] * WHOLE])
 @pytest.mark.parametrize("end", ["lost", "killed", "killed later"])
 def test_a_retry_of_more_than_is_remembered_is_in_doubt(
     receiver: Callable[..., Receiver], monkeypatch: pytest.MonkeyPatch, end: str, said: int

@@ -14,6 +14,8 @@ import pytest
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
 pytest.importorskip("pymodbus", reason="needs the extra `modbus`")
 pytest.importorskip("asyncua", reason="needs the extra `opcua`")
+from thorough import number
+
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.state import read_status
 from sluicegate_demo.ports import free_port
@@ -136,7 +138,7 @@ def test_each_reading_counts_once_through_kills_of_the_agent_and_the_plant(site:
     plant, agent = site.plant(), site.agent()
     poller = site.start("-m", "sluicegate", "poll", "poll.toml")
     for killed in range(2):
-        site.until(150 * (killed + 1))
+        site.until(number(150, 60) * (killed + 1))
         agent.kill()
         agent.wait()
         if killed == 1:
@@ -144,7 +146,7 @@ def test_each_reading_counts_once_through_kills_of_the_agent_and_the_plant(site:
             plant.wait()
             plant = site.plant()
         agent = site.agent()
-    site.until(450)
+    site.until(number(450, 180))
     poller.terminate()
     _, told = poller.communicate(timeout=120)
     press, oven = (

@@ -18,10 +18,10 @@ from thorough import WHOLE
 HERE = Path(__file__).parent
 #: Which calls, the error (0: a short write), how many in a row, and every which N begins in `make test`.
 CALLS = [
-    ("write", errno.ENOSPC, 1, 31), ("write", errno.EIO, 6, 61), ("write", errno.EDQUOT, 40, 90),
-    ("write", errno.EROFS, 1, 90), ("write", errno.EINTR, 1, 90), ("write", 0, 1, 61),
-    ("sync", errno.EIO, 1, 5), ("sync", errno.EIO, 5, 11),
-    ("open", errno.EROFS, 1, 5), ("open", errno.ENOSPC, 3, 7), ("read", errno.EIO, 1, 17),
+    ("write", errno.ENOSPC, 1, 47), ("write", errno.EIO, 6, 91), ("write", errno.EDQUOT, 40, 131),
+    ("write", errno.EROFS, 1, 131), ("write", errno.EINTR, 1, 131), ("write", 0, 1, 91),
+    ("sync", errno.EIO, 1, 7), ("sync", errno.EIO, 5, 17),
+    ("open", errno.EROFS, 1, 7), ("open", errno.ENOSPC, 3, 11), ("read", errno.EIO, 1, 29),
     ("rename", errno.ENOSPC, 1, 1), ("truncate", errno.EIO, 1, 1), ("unlink", errno.EROFS, 1, 1),
 ]  # fmt: skip
 

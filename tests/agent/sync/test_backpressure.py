@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
 from click.testing import CliRunner
 from target_suite.memory import MemoryTarget
+from thorough import WHOLE, number
 
 from sluicegate.format import chunk as chunks
 from sluicegate_agent.commands.replay import replay
@@ -89,7 +90,7 @@ class Board:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target", ["directory", "slow"])
+@pytest.mark.parametrize("target", [*["directory"] * WHOLE, "slow"])
 def test_a_hundred_streams_at_defaults_stay_as_fine_as_they_came(tmp_path: Path, target: str) -> None:
     """In half an hour they bring more than the outbox holds; all arrives in single readings, none is merged."""
     memory = MemoryTarget()
@@ -164,6 +165,8 @@ topic = "w"
 time = "t"
 time_format = "s"
 streams = { temp = "temp" }
+[outbox]
+bytes = "5MiB"
 [sync]
 target = "directory"
 path = "chunks"
@@ -172,16 +175,17 @@ path = "chunks"
 
 @pytest.mark.slow
 def test_a_long_file_is_replayed_without_losing_detail(tmp_path: Path) -> None:
-    """More readings than the outbox holds, faster than documents are written: it waits for the target."""
-    (tmp_path / "agent.toml").write_text(CONFIGURATION)
+    """More readings than the outbox holds: documents are sealed and written in time."""
+    readings, outbox = number(200_000, 40_000), number(5, 1)
+    (tmp_path / "agent.toml").write_text(CONFIGURATION.replace("5MiB", f"{outbox}MiB"))
     (tmp_path / "chunks").mkdir()
     with (tmp_path / "r.csv").open("w") as file:
         file.write("t,temp\n")
-        file.writelines(f"{1_700_000_000 + i},{i % 977 / 8}\n" for i in range(200_000))
+        file.writelines(f"{1_700_000_000 + i},{i % 977 / 8}\n" for i in range(readings))
     arguments = [str(tmp_path / "agent.toml"), "--csv", str(tmp_path / "r.csv"), "--json", "--drain"]
     done = CliRunner().invoke(replay, arguments, catch_exceptions=False)
     assert done.exit_code == 0
     counters = json.loads(done.stdout)["counters"]
     assert counters.get("outbox.merges", 0) == counters.get("outbox.single_readings", 0) == 0
     got = [chunks.decode(path.read_bytes()) for path in (tmp_path / "chunks").rglob("*.json")]
-    assert sum(bucket.n for chunk in got for bucket in chunk.buckets) == 200_000
+    assert sum(bucket.n for chunk in got for bucket in chunk.buckets) == readings
