@@ -85,7 +85,7 @@ def merge(
     keep: Path | None,
     strict: bool,
 ) -> None:
-    """Merge chunk documents into sliding windows, per device and fleet-wide.
+    """Merge chunk documents into windows, per device and for all.
 
     SOURCE: folders of chunk documents (searched to any depth), files, globs, s3://BUCKET/PREFIX, another URI that Spark
     lists, or the URL of a Sync Gateway's database
@@ -192,7 +192,9 @@ def provision(
     admin_url: str, name: str | None, public_url: str, reader: bool, ca_file: Path | None, renew: bool,
     plain_http: bool, out: Path | None, many: Path | None,
 ) -> None:  # fmt: skip
-    """Make a device's user at a Sync Gateway and print its credentials file.
+    """Make a device's user at a Sync Gateway.
+
+    Prints its credentials file.
 
     ADMIN_URL: the database at the admin interface, such as http://127.0.0.1:4985/telemetry; the administrator's name
     and password are read from SLUICEGATE_GATEWAY_ADMIN_USER and SLUICEGATE_GATEWAY_ADMIN_PASSWORD. NAME: the device's

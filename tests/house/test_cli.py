@@ -190,3 +190,13 @@ def test_doctor_calls_a_wrong_variable_broken(tmp_path: Path) -> None:
     ran = run("doctor", SLUICEGATE_SYNC_GATEWAY=str(tmp_path / "nothing"))
     assert ran.returncode == 1
     assert "SLUICEGATE_SYNC_GATEWAY" in ran.stdout
+
+
+@pytest.mark.parametrize("group", [(), ("cloud",)])
+def test_a_list_of_commands_says_each_whole(group: tuple[str, ...]) -> None:
+    """In 80 columns no sentence of the list ends in dots: what a command does is not left to be guessed."""
+    from click.testing import CliRunner
+
+    told = CliRunner().invoke(commands.root, [*group, "--help"]).output
+    assert "  merge " in told or "  run " in told
+    assert [line for line in told.splitlines()[1:] if line.endswith("...")] == []

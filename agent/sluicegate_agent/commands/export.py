@@ -16,7 +16,7 @@ import click
 @click.option("--stream", help="Only this stream.")
 @click.option("--readings", is_flag=True, help="The single readings that buckets still have, instead of buckets.")
 def export(file: Path, form: str, parquet: Path | None, stream: str | None, readings: bool) -> None:
-    """Write the buckets that wait in the state of a configuration FILE, whether the agent runs or not.
+    """Write the buckets that wait for the cloud, whether the agent runs or not.
 
     Each with its stream, first ordinal, count, times in µs since 1970, sum, mean, least and greatest value.
 

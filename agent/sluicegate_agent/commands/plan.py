@@ -24,7 +24,7 @@ def plan(
     file: Path | None, advise: Path | None, value: str | None, clock: str | None, only: str | None,
     window: str | None, aggregates: tuple[str, ...], error: str, most: int, as_json: bool,
 ) -> None:  # fmt: skip
-    """Show the worst case of a configuration FILE: bytes of memory and disk, per stream and in all.
+    """Show the worst case of a configuration FILE: memory and disk in bytes.
 
     Whatever arrives and however long the network is away, the agent stays within it. `run` refuses a configuration
     that exceeds its budgets ([state] memory and disk). Exit code 1 says that this one does.

@@ -15,7 +15,9 @@ import click
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
 )
 def poll(file: Path, once: bool, sources: bool, log_level: str) -> None:
-    """Ask the devices of FILE ([[modbus]], [[opcua]]) once a period and hand their values to the agent by POST.
+    """Ask the Modbus and OPC UA devices of FILE, for the agent.
+
+    Once a period ([[modbus]], [[opcua]]); hands their values to the agent by POST.
 
     Needs the extra `modbus` or `opcua`, and an agent with [http] and a source for each device. Runs until SIGTERM.
 

@@ -12,7 +12,9 @@ import click
 @click.option("--accept", is_flag=True, help="Although this configuration loses some of what the state holds.")
 @click.option("--wait", type=click.FloatRange(min=1), default=60.0, show_default=True, help="Seconds for its answer.")
 def reload(file: Path, accept: bool, wait: float) -> None:
-    """Have the running agent read its configuration FILE again, as SIGHUP does, and say what came of it.
+    """Have the running agent read its configuration FILE again.
+
+    As SIGHUP does; says what came of it.
 
     The agent commits, acknowledges, and goes on with the new configuration in the same process; the broker keeps its
     session. What is wrong or would lose some of the state is refused, and the configuration before goes on.

@@ -15,7 +15,9 @@ import click
     help="A folder on the disk to try; a new folder in it is used, and removed. Default: the system's for such files.",
 )  # fmt: skip
 def self_test(seconds: float, seed: int, place: Path | None) -> None:
-    """Try Sluicegate on this machine, in about a minute: nothing else is needed and nothing is left.
+    """Try Sluicegate on this machine, in about a minute.
+
+    Nothing else is needed and nothing is left.
 
     Windows of every engine, and of buckets, are compared with what their readings give by definition. Then a replay is
     killed several times on this disk, and every reading has to be in its chunks once.

@@ -14,7 +14,9 @@ import click
     help="The archive to write.",
 )  # fmt: skip
 def support(file: Path, out: Path) -> None:
-    """Pack what is known of the agent of a configuration FILE: the file itself, plan, status, the doctor's findings.
+    """Pack what a helper needs to know of an agent, without secrets.
+
+    The configuration FILE itself, plan, status, the doctor's findings.
 
     Passwords, tokens and what looks like one are taken out, payloads of readings are not in it. Look through it before
     you send it: names of streams, topics and hosts are.

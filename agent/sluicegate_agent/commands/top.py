@@ -11,7 +11,9 @@ import click
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--every", type=click.FloatRange(min=0.2), default=1.0, show_default=True, help="Seconds between looks.")
 def top(file: Path, every: float) -> None:
-    """Watch the agent of a configuration FILE: windows with sparklines and bands, streams, memory, links, warnings.
+    """Watch the agent of a configuration FILE live in the terminal.
+
+    Windows with sparklines and bands, streams, memory, links, warnings.
 
     Reads the listener of the agent ([metrics] listen) and changes nothing. Needs the extra `top`.
     """

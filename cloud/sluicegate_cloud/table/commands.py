@@ -73,7 +73,9 @@ def into_table(
 @click.option("--master", default="local[*]", show_default=True, help="Spark master; all cores of this machine.")
 @click.option("--memory", default="1g", show_default=True, help="What Spark's Java may take of this machine.")
 def reconcile(table: str, master: str, memory: str) -> None:
-    """Prove that a table has not drifted: answer all its windows anew from its documents, and compare.
+    """Prove that a table has not drifted.
+
+    Answers all its windows anew from its documents, and compares.
 
     Exit code 1 where any row differs beyond rounding. The table stays as it is.
     """
@@ -94,7 +96,9 @@ def reconcile(table: str, master: str, memory: str) -> None:
 @click.option("--master", default="local[*]", show_default=True, help="Spark master; all cores of this machine.")
 @click.option("--memory", default="1g", show_default=True, help="What Spark's Java may take of this machine.")
 def compact(source: tuple[str, ...], to: str, remove: bool, master: str, memory: str) -> None:
-    """Make few Parquet files of many small chunk documents: a source for the other commands in their place.
+    """Make few Parquet files of many small chunk documents.
+
+    They are a source for the other commands in the place of those.
 
     SOURCE: folders, files, globs, s3://BUCKET/PREFIX. A new run takes what is new; one that was killed goes on. A file
     that cannot be read stays as it is.
@@ -127,7 +131,9 @@ def stream(
     source: str, table: str, window: int, slide: int, aggregates: tuple[str, ...], by: tuple[str, ...],
     shards: int | None, every: str | None, checkpoint: str | None, master: str, memory: str,
 ) -> None:  # fmt: skip
-    """Take chunk documents into a table as they come into a folder or to a Sync Gateway.
+    """Take chunk documents into a table as they come.
+
+    They come into a folder or to a Sync Gateway.
 
     SOURCE: the folder, a URI that Spark lists, or the https:// URL of a gateway's database. Late documents correct
     their windows; a new run of this command goes on where the last one ended, however it ended.
@@ -147,7 +153,10 @@ def stream(
 @click.argument("table")
 @click.option("--json", "as_json", is_flag=True, help="A line of JSON a device, with all that is known.")
 def devices(table: str, as_json: bool) -> None:
-    """Say how the devices of a table are: last reading, what is missing, agent, memory. Needs no Spark."""
+    """Say how the devices of a table are.
+
+    Last reading, what is missing, agent, memory. Needs no Spark.
+    """
     import json
     import time
 
@@ -173,7 +182,9 @@ def devices(table: str, as_json: bool) -> None:
 @click.argument("table")
 @click.option("--silent", callback=length_or_none, metavar="TIME", help="Also devices without a reading for so long.")
 def alerts(table: str, silent: int | None) -> None:
-    """Say what somebody must look into: two boards under one name, documents that are not used, silent devices.
+    """Say what somebody must look into.
+
+    Two boards under one name, documents that are not used, silent devices.
 
     A line of JSON each; exit code 1 where there is any. Needs no Spark.
     """
@@ -193,7 +204,9 @@ def alerts(table: str, silent: int | None) -> None:
 @click.argument("table")
 @click.option("--json", "as_json", is_flag=True, help="A line of JSON a stream, with all that is known.")
 def quality(table: str, as_json: bool) -> None:
-    """Say how complete and how exact the windows of a table are: of all devices, then of the least complete ones.
+    """Say how complete and how exact the windows of a table are.
+
+    Of all devices, then of the least complete ones.
 
     Needs no Spark.
     """
@@ -229,7 +242,9 @@ def publish(
     table: str, name: str, delta: str | None, couchbase: str | None, kafka: str | None, jars: Path | None,
     master: str, memory: str,
 ) -> None:  # fmt: skip
-    """Bring a table's windows elsewhere: what changed since the last time.
+    """Bring a table's windows to a database, a lake or a topic.
+
+    Writes what changed since the last time.
 
     To PostgreSQL: SLUICEGATE_POSTGRES says where, postgresql://USER@HOST/DATABASE, and ~/.pgpass the password. A server
     elsewhere has to show a valid certificate. Needs the extra `postgres`, no Spark. With --delta to a Delta table, with
@@ -289,7 +304,10 @@ def _levels(context: click.Context, option: click.Parameter, values: tuple[str, 
 @click.option("--master", default="local[*]", show_default=True, help="Spark master; all cores of this machine.")
 @click.option("--memory", default="1g", show_default=True, help="What Spark's Java may take of this machine.")
 def retain(table: str, keep: int, levels: dict[int, int | None], dry_run: bool, master: str, memory: str) -> None:
-    """Take what is old out of a table, and keep it as windows of an hour, a day: in one version, or not at all."""
+    """Take what is old out of a table.
+
+    Keeps it as windows of an hour, a day: in one version, or not at all.
+    """
     import time
     from datetime import UTC, datetime
 
