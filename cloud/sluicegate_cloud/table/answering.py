@@ -143,7 +143,7 @@ class Answers:
         }
         groups = [self._groups_of(units[at]) for at in owner[some]]
         head |= {"groups": pa.array(groups, pa.list_(pa.string())), "frame": frame[some], "windows": windows[some]}
-        self.spans.append(pa.table(head | {name: _column(name, found[name][some]) for name in self._names}))
+        self.spans.append(pa.table(head | {name: column(name, found[name][some]) for name in self._names}))
 
     def _add(self, units: Sequence[Unit], owner: Ints, frame: Ints, found: Columns) -> None:
         """To the windows of every group that a unit belongs to."""
@@ -179,7 +179,7 @@ class Answers:
         return self._told(added_up([part], ("group", "frame"), self._needed), encoded.dictionary)
 
     def _told(self, part: Columns, groups: pa.Array) -> pa.Table:
-        columns = {name: _column(name, part[name]) for name in self._names}
+        columns = {name: column(name, part[name]) for name in self._names}
         return pa.table({"group": groups.take(pa.array(part["group"])), "frame": part["frame"], **columns})
 
 
@@ -188,5 +188,6 @@ def _those(wanted: Any) -> Any:
     return slice(None) if wanted.all() else wanted
 
 
-def _column(name: str, values: Any) -> pa.Array:
+def column(name: str, values: Any) -> pa.Array:
+    """A component as files have it."""
     return pa.array(values, _INT if name in INTEGERS else pa.float64(), safe=False)

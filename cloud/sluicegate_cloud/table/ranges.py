@@ -12,11 +12,13 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sluicegate_cloud.grid import Grid, Ints
+from sluicegate_cloud.grid import Grid, Ints, expand_ranges
 
 #: Before and after all frames.
 FIRST, LAST = -(1 << 61), 1 << 61
 Ranges = list[tuple[int, int]]
+#: The same as arrays: where each begins, and ends.
+Ends = tuple[Ints, Ints]
 
 
 def merged(ranges: Iterable[tuple[int, int]], near: int = 1) -> Ranges:
@@ -28,6 +30,23 @@ def merged(ranges: Iterable[tuple[int, int]], near: int = 1) -> Ranges:
         else:
             out.append((low, high))
     return out
+
+
+def joined(first: Ints, last: Ints) -> Ends:
+    """The same of arrays: firsts and lasts."""
+    order = np.argsort(first, kind="stable")
+    first, reach = first[order], np.maximum.accumulate(last[order])
+    breaks = np.flatnonzero(first[1:] > reach[:-1] + 1)
+    return first[np.concatenate(([0], breaks + 1))[: first.size]], reach[
+        np.append(breaks, first.size - 1)[: first.size]
+    ]
+
+
+def crossing(some: Ends, others: Ends) -> tuple[Ints, Ints, Ints]:
+    """What ranges share with others, which are ascending and apart: the row of `some`, and from where to where."""
+    low, high = np.searchsorted(others[1], some[0]), np.searchsorted(others[0], some[1], side="right") - 1
+    row, at = expand_ranges(low, high)
+    return row, np.maximum(some[0][row], others[0][at]), np.minimum(some[1][row], others[1][at])
 
 
 def rewritten(touched: Sequence[tuple[int, int]], edges: Ints, grid: Grid) -> Ranges:

@@ -15,15 +15,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from sluicegate_cloud.documents import ARROW
+from sluicegate_cloud.grid import expand_ranges
 from sluicegate_cloud.session import parallelism
 from sluicegate_cloud.table import horizon, shard, whole
 from sluicegate_cloud.table import ledger as ledgers
 from sluicegate_cloud.table.adding import meets
-from sluicegate_cloud.table.ranges import Ranges, merged
+from sluicegate_cloud.table.ranges import Ends, Ranges, crossing, joined, merged
 from sluicegate_cloud.table.versions import Definition, Store, Version
 
 _TOLD, _ARROW = "number bigint, name string, told string", pa.schema(
@@ -256,17 +258,20 @@ def _cells_of_spans(
     store: Store, definition: Definition, indexes: list[dict[str, Any]], of_all: dict[str, Ranges]
 ) -> set[str]:
     """The cells in which a device's span may add to windows that are answered one by one."""
+    spans: dict[str, Ends] = {}
+    for name in (index["spans"] for index in indexes if index["spans"]):
+        table = store.read(name, ["stream", "frame", "windows"])
+        for stream in table["stream"].unique().to_pylist():
+            mine = table.filter(pc.equal(table["stream"], stream))
+            first, windows = mine["frame"].to_numpy(), mine["windows"].to_numpy()
+            known = spans.get(stream, (first[:0], first[:0]))
+            spans[stream] = joined(np.append(known[0], first), np.append(known[1], first + windows - 1))
     out: set[str] = set()
-    near = {stream: whole.near(of, definition) for stream, of in whole.marks_of(indexes).items()}
-    for index in indexes:
-        table = store.read(index["spans"], ["stream", "frame", "windows"]) if index["spans"] else None
-        for row in table.to_pylist() if table is not None else ():
-            last = row["frame"] + row["windows"] - 1
-            for low, high in whole.meeting(near, row["stream"], row["frame"], last):
-                for a, b in of_all.get(row["stream"], []):
-                    since, until = max(low, row["frame"], a), min(high, last, b)
-                    if since <= until:
-                        starts = (definition.origin_us + at * definition.slide_us for at in (since, until))
-                        first, final = (int(start) // definition.cell_us for start in starts)
-                        out |= {str(cell) for cell in range(first, final + 1)}
+    for stream, marks in whole.marks_of(indexes).items():
+        if stream in spans and stream in of_all:
+            wanted = tuple(np.array(of_all[stream], np.int64).T)
+            _, *ends = crossing(whole.near(marks, definition), (wanted[0], wanted[1]))
+            _, since, until = crossing(spans[stream], (ends[0], ends[1]))
+            cells = joined(*((definition.grid.start_us(at) // definition.cell_us) for at in (since, until)))
+            out.update(map(str, expand_ranges(*cells)[1].tolist()))
     return out

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sluicegate_cloud.estimates.components import families, names
 from sluicegate_cloud.estimates.lower import lower
@@ -16,11 +17,11 @@ from sluicegate_cloud.fleet.groups import Groups
 from sluicegate_cloud.fleet.wire import numbers
 from sluicegate_cloud.grid import Axis, Columns, Ints, expand_ranges, stretches
 from sluicegate_cloud.merging.answers import as_arrow
-from sluicegate_cloud.merging.combining import combined
+from sluicegate_cloud.merging.combining import added_up, combined
 from sluicegate_cloud.spans import block_of, cut_spans
 from sluicegate_cloud.table.adding import frames_of, touched_shares
-from sluicegate_cloud.table.answering import REVISION
-from sluicegate_cloud.table.ranges import Ranges
+from sluicegate_cloud.table.answering import REVISION, column
+from sluicegate_cloud.table.ranges import Ends, Ranges, crossing
 from sluicegate_cloud.table.versions import Definition, Store, Version
 
 #: Rows of shares and of windows that are held at a time, about.
@@ -136,38 +137,56 @@ def near(marks: Ints, definition: Definition) -> tuple[Ints, Ints]:
     )
 
 
-def meeting(runs: Mapping[str, tuple[Ints, Ints]], stream: str, first: int, last: int) -> Iterator[tuple[int, int]]:
-    """Those of a stream's `runs` (`near`) that have a window of `first` … `last`: a device may have any number."""
-    if stream in runs:
-        begins, ends = runs[stream]
-        some = slice(int(np.searchsorted(ends, first)), int(np.searchsorted(begins, last, side="right")))
-        yield from zip(begins[some].tolist(), ends[some].tolist(), strict=True)
-
-
 def _of_spans(
-    store: Store, definition: Definition, number: int, indexes: list[dict[str, Any]],
-    runs: Mapping[str, tuple[Ints, Ints]], some: Some,
-) -> list[pa.Table]:  # fmt: skip
+    store: Store, definition: Definition, number: int, indexes: list[dict[str, Any]], runs: Mapping[str, Ends],
+    some: Some,
+) -> Iterator[pa.Table]:  # fmt: skip
     """What devices' spans may add to the windows of a cell that are answered one by one: rows as of `shares`."""
     low, high = frames_of(number, definition)
-    out = []
     for name in (index["spans"] for index in indexes if index["spans"]):
         table = store.read(name)
-        frame, windows = table["frame"].to_numpy(), table["windows"].to_numpy()
-        table = table.filter(pa.array((frame <= high) & (frame + windows > low)))
-        kept = [of for of in table.column_names if of not in ("device", "stream", "groups", "frame", "windows")]
-        for at in range(table.num_rows):
-            row = table.slice(at, 1)
-            first, count = row["frame"][0].as_py(), row["windows"][0].as_py()
-            since, until = max(low, first), min(high, first + count - 1)
-            pairs = np.array([*meeting(runs, row["stream"][0].as_py(), since, until)], np.int64).reshape(-1, 2)
-            frames = expand_ranges(np.maximum(pairs[:, 0], since), np.minimum(pairs[:, 1], until))[1]
-            groups = row["groups"][0].as_py() if frames.size else ()
-            for of in (of for of in groups if of >= some[0] and (some[1] is None or of < some[1])):
-                repeated = row.select(kept).take(pa.array(np.zeros(frames.size, np.int64)))
-                columns = {name: repeated[name] for name in kept}
-                out.append(pa.table({"group": pa.repeat(of, frames.size), "frame": frames, **columns}))
-    return out
+        first, last = table["frame"].to_numpy(), table["frame"].to_numpy() + table["windows"].to_numpy() - 1
+        met = (first <= high) & (last >= low)
+        for stream in table["stream"].filter(pa.array(met)).unique().to_pylist():
+            if stream in runs:
+                mine = np.flatnonzero(met & np.asarray(pc.equal(table["stream"], stream).combine_chunks()))
+                ends = np.maximum(first[mine], low), np.minimum(last[mine], high)
+                span, since, until = crossing(ends, runs[stream])
+                yield from _one_by_one(table.take(pa.array(mine)), (span, since, until), definition, some)
+
+
+def _one_by_one(
+    spans: pa.Table, parts: tuple[Ints, Ints, Ints], definition: Definition, some: Some
+) -> Iterator[pa.Table]:
+    """Spans of one stream as rows of windows, added up, as many at a time as are held.
+
+    `parts`: of which span, from which window to which. Between two edges of these all windows are alike.
+    """
+    at, group = _exploded(spans)
+    wanted = np.array([name >= some[0] and (some[1] is None or name < some[1]) for name in group], bool)
+    groups, code = np.unique(group[wanted].astype(str), return_inverse=True)
+    span, since, until = parts
+    which, part = expand_ranges(np.searchsorted(span, at[wanted]), np.searchsorted(span, at[wanted], side="right") - 1)
+    edges, needed = np.unique(np.concatenate((since, until + 1))), families(definition.aggregates)
+    columns = {name: numbers(spans[name]) for name in names(needed)}
+    first, last = np.searchsorted(edges, since[part]), np.searchsorted(edges, until[part] + 1) - 1
+    for low, high in _steps(first, last, edges.size):
+        row, alike = expand_ranges(np.maximum(first, low), np.minimum(last, high))
+        if not row.size:
+            continue
+        rows = {name: of[span[part[row]]] for name, of in columns.items()}
+        added = added_up([rows | {"group": code[which[row]], "frame": alike}], ("group", "frame"), needed)
+        of, frame = expand_ranges(edges[added["frame"]], edges[added["frame"] + 1] - 1)
+        named = pa.array(groups.tolist(), pa.string()).take(pa.array(added["group"][of]))
+        yield pa.table({"group": named, "frame": frame, **{name: column(name, added[name][of]) for name in columns}})
+
+
+def _steps(first: Ints, last: Ints, size: int) -> Iterator[tuple[int, int]]:
+    """From where to where about MOST rows lie, each of which is at `first` … `last` of 0 … `size` − 1."""
+    counts = np.cumsum(np.bincount(first, minlength=size + 1) - np.bincount(last + 1, minlength=size + 1))
+    step = np.cumsum(counts) // MOST
+    begins = np.flatnonzero(np.concatenate(([True], np.diff(step) != 0)))
+    yield from zip(begins.tolist(), (np.append(begins[1:], size) - 1).tolist(), strict=True)
 
 
 def _added(table: pa.Table, version: Version, needed: list[str]) -> pa.Table:
