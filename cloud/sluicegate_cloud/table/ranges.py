@@ -59,17 +59,18 @@ def rewritten(touched: Sequence[tuple[int, int]], edges: Ints, grid: Grid) -> Ra
     for low, high in times:
         free[np.searchsorted(edges, low) : np.searchsorted(edges, high, side="right")] = False
     kept = edges[free]
-    return merged(_around(low, high, kept, grid) for low, high in times)
+    return merged(_around(low, high, kept, grid, (times[0][0], times[-1][1])) for low, high in times)
 
 
-def _around(low: int, high: int, kept: Ints, grid: Grid) -> tuple[int, int]:
+def _around(low: int, high: int, kept: Ints, grid: Grid, ends: tuple[int, int]) -> tuple[int, int]:
+    """`ends`: of all that changed: before and after it there is no window where no document is kept."""
     before, after = int(np.searchsorted(kept, low)) - 1, int(np.searchsorted(kept, high, side="right"))
-    first = last = None
+    first, last = _frame(ends[0], grid) - grid.width + 1, _frame(ends[1], grid)
     if before >= 0:
         first = min(_frame(kept[before], grid) + 1, _frame(low, grid) - grid.width + 1)
     if after < kept.size:
         last = max(_frame(kept[after], grid) - grid.width, _frame(high, grid))
-    return FIRST if first is None else first, LAST if last is None else last
+    return first, last
 
 
 def needed(window: tuple[int, int], edges: Ints, grid: Grid) -> tuple[int, int]:

@@ -269,8 +269,8 @@ def _cells_of_spans(
     out: set[str] = set()
     for stream, marks in whole.marks_of(indexes).items():
         if stream in spans and stream in of_all:
-            wanted = tuple(np.array(of_all[stream], np.int64).T)
-            _, *ends = crossing(whole.near(marks, definition), (wanted[0], wanted[1]))
+            anew = np.array(of_all[stream], np.int64).reshape(-1, 2)
+            _, *ends = crossing(whole.near(marks, definition), (anew[:, 0], anew[:, 1]))
             _, since, until = crossing(spans[stream], (ends[0], ends[1]))
             cells = joined(*((definition.grid.start_us(at) // definition.cell_us) for at in (since, until)))
             out.update(map(str, expand_ranges(*cells)[1].tolist()))

@@ -160,6 +160,30 @@ def test_losses_that_nobody_can_place_cost_no_reading_of_their_documents(
     assert max(row["completeness"] or 0 for row in windows(store, version).values()) < 1
 
 
+def test_a_new_device_is_added_to_the_windows_of_its_own_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the devices that are there it reads what lies in these, no more; so it does where its next document comes."""
+    rows, days = list[int](), [[*_days(range(12), "d")], [*_days(range(5, 7), "e")]]
+    store, version = store_at(tmp_path, Definition(2 * MINUTE, MINUTE, 0, ("count", "min", "max"), 1, DAY_US))
+    version = take_in(store, version, table_of(days[0]))
+    packed = units._packed
+    monkeypatch.setattr(units, "_packed", lambda *of: rows.append(of[2].size) or packed(*of))
+    for at in (0, 1):
+        version = take_in(store, version, table_of(days[1][at : at + 1], since=100 + at))
+    assert 2 <= sum(rows) <= 9
+    assert differences(windows(store, version), windows(store, anew(store, version))) == []
+
+
+def _days(days: range, device: str) -> Iterator[bytes]:
+    """A document of half an hour a day."""
+    builder = Builder(20.0)
+    for day in days:
+        buckets = []
+        for at in range(30):
+            builder.add(20.0, 20_000 * DAY_US + day * DAY_US + at * MINUTE)
+            buckets.append(builder.close())
+        yield encode(Chunk(device, "s", "0" * 16, 20.0, buckets, [None] * len(buckets)))
+
+
 def _days_of_a_clock_set_back(days: int) -> Iterator[bytes]:
     """A document a day; in each, but for the last, readings are lost just where the clock is set back."""
     builder = Builder(20.0)
