@@ -85,7 +85,9 @@ def _mosquitto(folder: Path) -> Iterator[int]:
 @contextlib.contextmanager
 def _broker(folder: Path, more: str = "") -> Iterator[tuple[subprocess.Popen[str], int]]:
     port = free_port()
-    (folder / "m.conf").write_text(f"listener {port} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\n{more}")
+    (folder / "m.conf").write_text(
+        f"listener {port} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\nsys_interval 1\n{more}"
+    )
     with _process(["mosquitto", "-c", str(folder / "m.conf")]) as process:
         for _ in range(500):
             with contextlib.suppress(OSError):

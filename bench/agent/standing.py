@@ -2,7 +2,9 @@
 
 Streams are sensors of a plant with two windows of 16 buckets each, as most gateways have them; all have spoken before
 the start that is timed. `after`: resident once started, with every stream silent. `spoken`: once each has spoken again.
-`long`: ten streams with windows of a million readings, full.
+`long`: ten streams with windows of a million readings, full. `flat`: the same streams with windows of 10,000 readings:
+once each has had 100,000 readings, and once it has had a million. The broker says when all that was sent is durable: it
+holds none of it any more.
 """
 
 from __future__ import annotations
@@ -10,9 +12,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import socket
-import sqlite3
 import subprocess
 import tempfile
 import time
@@ -26,14 +28,14 @@ from bench.agent.messages import publish
 from bench.agent.worlds import BEGIN, write_toml
 
 from sluicegate_agent.config import load
-from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.plan import plan
-from sluicegate_agent.state import read_status
 
 STREAMS = (1, 1_000, 10_000)
 LONG, MILLION, ITEMS = 10, 1_000_000, 100
 #: Times that each sensor speaks before the start that is timed.
 SPOKEN = 3
+#: Messages that the broker keeps of its own, at most (Mosquitto: some 60).
+SAID_BY_ITSELF = 100
 MIB = 1 << 20
 WINDOWS = [
     {"name": "hour", "policy": {"time": "1h"}, "aggregate": "mean", "buckets": 16},
@@ -46,7 +48,8 @@ def measured(only: str = "") -> list[dict[str, Any]]:
     if shutil.which("mosquitto") is None:
         return [{"what": "mosquitto is not on PATH: nothing was measured"}]
     found = [_standing(streams) for streams in STREAMS if only in f"{streams:,}"]
-    return [*found, *([_long()] if only in "long" else [])]
+    found += [_long("long", MILLION, 0)] if only in "long" else []
+    return [*found, *([_long("flat", MILLION // 100, MILLION // 10)] if only in "flat" else [])]
 
 
 def _standing(streams: int) -> dict[str, Any]:
@@ -56,26 +59,30 @@ def _standing(streams: int) -> dict[str, Any]:
         with _started(folder):
             for turn in range(SPOKEN):
                 _speak(port, streams, turn)
-                _wait(folder, (turn + 1) * streams)
+                _wait(port)
         with _started(folder) as (process, took, spent):
             after = _resident(process.pid)
             _speak(port, streams, SPOKEN)
-            _wait(folder, (SPOKEN + 1) * streams)
+            _wait(port)
             return _row(f"{streams:,} streams", folder, took, spent, after, _resident(process.pid))
 
 
-def _long() -> dict[str, Any]:
-    """Each message has a hundred readings of each stream."""
+def _long(what: str, length: int, warm: int) -> dict[str, Any]:
+    """Each message has a hundred readings of each stream; `after` is taken when each has had `warm` readings."""
     with tempfile.TemporaryDirectory() as name, _mosquitto(Path(name)) as port:
         folder, names = Path(name), [f"s{i}" for i in range(LONG)]
         source = {"topic": "plant/line", "format": "array", "time": "t", "time_format": "s"}
-        window = {"name": "w", "policy": {"count": MILLION}, "aggregate": ["mean", "max"], "buckets": 64}
+        window = {"name": "w", "policy": {"count": length}, "aggregate": ["mean", "max"], "buckets": 64}
         write_toml(folder / "agent.toml", _tables(port, source | {"streams": {each: each for each in names}}, [window]))
         with _started(folder) as (process, took, spent):
-            after, messages = _resident(process.pid), int(1.1 * MILLION) // ITEMS
-            _send(port, (("plant/line", _list(names, i)) for i in range(messages)), messages)
-            _wait(folder, messages)
-            return _row(f"{LONG} streams, windows of {MILLION:,}", folder, took, spent, after, _resident(process.pid))
+            first, messages = warm // ITEMS, int(1.1 * MILLION) // ITEMS
+            _send(port, (("plant/line", _list(names, i)) for i in range(first)), first)
+            _wait(port)
+            after = _resident(process.pid)
+            _send(port, (("plant/line", _list(names, i)) for i in range(first, messages)), messages - first)
+            _wait(port)
+            title = f"{what}: {LONG} streams, windows of {length:,}"
+            return _row(title, folder, took, spent, after, _resident(process.pid))
 
 
 def _row(what: str, folder: Path, took: float, spent: float, after: float, spoken: float) -> dict[str, Any]:
@@ -142,15 +149,29 @@ def _send(port: int, messages: Iterator[tuple[str, bytes]], count: int) -> None:
                 left -= len(sock.recv(65_536))
 
 
-def _wait(folder: Path, messages: int) -> None:
+def _wait(port: int) -> None:
+    """Until the broker holds next to nothing but what it says of itself, and the last commit was made."""
     end = time.monotonic() + 10 * PATIENCE
-    while (begun := time.monotonic()) < end:
-        with contextlib.suppress(OSError, sqlite3.Error, EnvironmentRefused):
-            if read_status(folder / "state").get("counters", {}).get("messages", 0) >= messages:
-                time.sleep(1.0)
-                return
-        time.sleep(max(0.2, 5 * (time.monotonic() - begun)))  # a look at thousands of streams takes its time
-    raise RuntimeError("not all messages were taken")
+    time.sleep(2.0)  # what it says is a second old
+    while _held(port) > SAID_BY_ITSELF:
+        if time.monotonic() > end:
+            raise RuntimeError("not all messages were taken")
+        time.sleep(1.0)
+    time.sleep(2.0)
+
+
+def _held(port: int) -> int:
+    """Messages in the broker's store."""
+    topic = b"$SYS/broker/store/messages/count"
+    with socket.create_connection(("127.0.0.1", port), PATIENCE) as sock:
+        sock.sendall(b"\x10\x0f\x00\x04MQTT\x04\x02\x00\x00\x00\x03ask")
+        sock.recv(64)
+        body = b"\x00\x01" + len(topic).to_bytes(2, "big") + topic + b"\x00"
+        sock.sendall(b"\x82" + bytes([len(body)]) + body)
+        said = b""
+        while not (found := re.search(topic.replace(b"$", rb"\$") + rb"(\d+)", said)):
+            said += sock.recv(4096)
+        return int(found[1])
 
 
 def _resident(process: int) -> float:
