@@ -117,8 +117,7 @@ class Pipeline:
         """Whether to commit now, in monotonic seconds: enough waits, or long enough, or a stream has fallen silent."""
         self.silence.look(now)
         if not self._messages:
-            waits = self.silence.waits or self.limits_wait or self.waiting_room.changed
-            return waits or (self.beside is not None and self.beside.changed)
+            return self.silence.waits or self.limits_wait or self.waiting_room.changed or self.saving.is_asked
         return self.has_enough or now - self._since >= self.patience
 
     @property
@@ -419,7 +418,6 @@ class Pipeline:
 
     def _has_changes(self) -> bool:
         waits = self._messages or self.limits_wait or self.waiting_room.changed or self.entry.changed
-        waits = waits or (self.beside is not None and self.beside.changed)
         return bool(waits) or self.saving.has_changes
 
     # answers out

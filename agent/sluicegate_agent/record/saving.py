@@ -61,8 +61,16 @@ class Saving:
         return ""
 
     @property
+    def is_asked(self) -> bool:
+        """Whether an alert waits for a commit that no message asks for."""
+        beside = self._pipeline.beside
+        return beside is not None and beside.changed
+
+    @property
     def has_changes(self) -> bool:
-        """Whether a stream changed since the last commit."""
+        """Whether a stream, or an alert, changed since the last commit."""
+        if self.is_asked:
+            return True
         if self.recorder is None or self.recorder.must_fold:
             return any(stream.changed for stream in self._pipeline.state.streams.values())
         return self.recorder.has_steps
