@@ -74,6 +74,8 @@ CBLITE_THREADS = 8
 STACK = 8 * MIB
 #: The last value of a stream that counted, and its row.
 LAST_OBJECTS, LAST_ROW = 512, 160
+#: What Python imports to find the entry points of packages.
+ENTRY_POINTS = 2 << 20
 #: What is read of a file at once (inputs/tail.py).
 PIECE = 65_536
 #: The listener: its modules, thread and one look (0.6 to 1.1 MiB measured); text of a stream, a window, an answer in a
@@ -307,9 +309,11 @@ def _inputs(config: Config) -> Iterator[Line]:
         yield Line("listener for readings", (config.metrics.listen is None) * LISTENER + waiting, 0)
     if files := sum(source.input in ("tail", "stdin") for source in config.sources):
         yield Line("files that grow", files * (payload + 6 * PIECE), 0)
-    for name, count in Counter(source.input for source in config.sources).items():
-        if name != MQTT and name not in BUILT_IN:
-            yield Line(f'input "{name}"', count * (payload + input_of(name).memory), count * 2 * POSITION_MOST)
+    added = Counter(source.input for source in config.sources if source.input not in (MQTT, *BUILT_IN))
+    if added:
+        yield Line("inputs that packages add, to find them", ENTRY_POINTS, 0)
+    for name, count in added.items():
+        yield Line(f'input "{name}"', count * (payload + input_of(name).memory), count * 2 * POSITION_MOST)
 
 
 def _listener(config: Config) -> Iterator[Line]:
