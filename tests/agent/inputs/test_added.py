@@ -21,8 +21,8 @@ from sluicegate_agent.inputs.inputs import Inputs
 from sluicegate_agent.inputs.no_broker import NoLink
 from sluicegate_agent.plan import plan
 
-PAGE = Path(__file__).parents[3] / "docs/reference/sources.md"
-SECTION = PAGE.read_text("utf-8").partition("\n## An input of your own\n")[2].partition("\n## ")[0]
+PAGE = Path(__file__).parents[3] / "docs/how-to/own-input.md"
+SECTION = PAGE.read_text("utf-8")
 SOURCE = {"topic": "boiler", "input": "rows", "time": "at", "time_format": "s", "streams": {"heat": "celsius"}}
 
 
