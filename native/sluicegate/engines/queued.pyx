@@ -5,7 +5,8 @@ from libc.stdlib cimport free
 from sluicegate.memory.chunks cimport Pool, Queue, at, clear, has_room, release, reserve, ring_bytes, shape
 
 cdef enum:
-    # chunks of 2^5 elements; what no longer fits in a few has the longest at once: its loops run from chunk to chunk
+    # chunks of 2^5 elements; what no longer fits in a few has a quarter of the longest at once: its loops run from
+    # chunk to chunk, and what is begun at both ends is no great part of a thousand
     SHORTEST = 5
     KEPT = 6  # chunks: a batch's block takes as many before it gives back as many
 
@@ -27,7 +28,7 @@ cdef class Queued(Engine):
         self.stride = stride
         shape(&self.pool, stride)
         self.pool.least, self.pool.kept = min(self.pool.shift, SHORTEST), KEPT
-        self.queue.lowest = <short> (self.pool.shift - self.pool.least)
+        self.queue.lowest = <short> (self.pool.shift - self.pool.least - 2)
 
     cdef int make_room(self) except -1 nogil:
         if not has_room(&self.queue, self.tail) and reserve(&self.pool, &self.queue, self.tail) < 0:

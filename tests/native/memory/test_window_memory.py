@@ -72,6 +72,18 @@ def test_bytes_at_every_size(at_once: int, most: int) -> None:
     assert over == {}
 
 
+@pytest.mark.parametrize(("engine", "times"), [("two_stacks", 2.6), ("daba", 2.6), ("two_stacks_lite", 1.6)])
+def test_queues_are_as_small_at_every_size(engine: str, times: float) -> None:
+    """An element and its leaf, or the element alone, with what is begun at both ends of their queues."""
+    over = {}
+    for size in sizes_between(2**10, 2**15):
+        window = sg.Window(sg.sum(), policy=sg.policies.count(size), engine=engine)
+        feed(window, 2 * size, 1000)
+        if window.footprint.bytes > times * 8 * size:
+            over[size] = window.footprint.bytes / (8 * size)
+    assert over == {}
+
+
 def test_a_window_by_time_is_as_small_at_every_size() -> None:
     """The times of even readings add next to nothing, wherever they and the nodes move to longer chunks."""
     for size in sizes_between(2**10, 2**18):
