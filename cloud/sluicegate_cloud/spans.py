@@ -5,6 +5,9 @@ where no device is known to hold a reading for long, all devices' spans must be 
 tells in which blocks of frames a device of the stream is known to hold a reading. Both the fleet's windows and its
 spans follow from these blocks alone, and every device's spans are cut at them (`cut_spans`): windows and spans of one
 fleet are then equal in start and end.
+
+Not a join of spans with the fleet's windows by range in Spark: the plan could no longer share one exchange. Not spans
+as rows of the fleet: they would overlap its windows. Windows left out said "count 0, exact", wrongly.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ histograms=[sg.Constrained(256, merge="pairs")]) windows.insert(21.5, time=…) 
 
 A bucket is a bucket for every window: where an edge lies between two of them a window is exact, where it cuts one the
 answer is an interval as certain as the longest window's. What is held and stored is the longest window's alone.
+Nothing is shared unless it is asked for: the shorter windows pay with wider intervals, but over a staircase.
 """
 
 from __future__ import annotations
