@@ -119,8 +119,9 @@ class _Board:
     """What is known of one key.
 
     `ends`: the last times of its documents, ascending; `recent`: of the last ones; `oldest`: its oldest time. By the
-    time to which each reaches, ascending, the losses that are not taken back: since when, and how many. `owed`: holes
-    whose end is not known yet: since when each, and how many.
+    time to which each reaches, ascending, the losses that are not taken back: since when, and how many; `longest`: no
+    loss lies between two times that are further apart. `owed`: holes whose end is not known yet: since when each, and
+    how many.
     """
 
     ends: list[int] = field(default_factory=list)
@@ -128,6 +129,7 @@ class _Board:
     oldest: int | None = None
     upto: list[int] = field(default_factory=list)
     open: list[tuple[int, int]] = field(default_factory=list)
+    longest: int = 0
     holes: list[tuple[int, int]] = field(default_factory=list)
     owed: list[tuple[int, int]] = field(default_factory=list)
     after: After = NOTHING
@@ -150,6 +152,7 @@ class _Board:
             if left <= 0:
                 del self.upto[at], self.open[at]
         elif readings > 0:
+            self.longest = max(self.longest, upto - since)
             self.upto.insert(at, upto)
             self.open.insert(at, (since, readings))
             if len(self.upto) > MOST:
@@ -158,11 +161,8 @@ class _Board:
     def told_of(self, first: int, last: int) -> list[int]:
         """Which losses may be of a time between these, two at most."""
         found: list[int] = []
-        for at in range(bisect_left(self.upto, first), len(self.upto)):
-            if self.open[at][0] <= last:
-                found.append(at)
-            elif at + 1 >= len(self.open) or self.open[at + 1][0] >= self.open[at][0]:
-                break  # losses do not lie across each other, but where clocks went back
+        for at in range(bisect_left(self.upto, first), bisect_right(self.upto, last + self.longest)):
+            found += [at] if self.open[at][0] <= last else []
             if len(found) > 1:
                 break
         return found
@@ -227,9 +227,10 @@ class Losses:
 
     def place(
         self, key: Key, gaps: Sequence[Gap], begins: Callable[[int], int | None],
-        unsure: Sequence[tuple[int, int]] = (), *, whole: bool = True,
+        unsure: Sequence[tuple[int, int]], lacks: Callable[[Gap, int], int], *, whole: bool,
     ) -> list[Loss]:  # fmt: skip
-        """What a document tells; `unsure`: times of which others tell that are not judged yet.
+        """What a document tells; `unsure`: times of which others tell that are not judged yet; `lacks`: how much
+        longer than since this time what a gap tells takes, as it is not so fast (µs).
 
         Not `whole`: nothing is taken back of it, nor by it.
         """
@@ -245,7 +246,7 @@ class Losses:
             board.owed = []
         for gap in gaps:
             if gap.gap > 0:
-                since, upto = self._lost(boards, gap)
+                since, upto = self._lost(boards, gap, lacks)
                 is_open = whole and upto < LATEST
                 out.append((since, upto, gap.gap, OPEN if is_open else ANYWHERE if upto == LATEST else SURE))
                 if is_open:
@@ -265,13 +266,16 @@ class Losses:
             self._learn()
         return any(board.owed for board in self._boards.values())
 
-    def _lost(self, boards: Sequence[_Board], gap: Gap) -> tuple[int, int]:
-        """Of a clock that was set back in between nobody knows to which time it had come, nor when it began anew."""
+    def _lost(self, boards: Sequence[_Board], gap: Gap, lacks: Callable[[Gap, int], int]) -> tuple[int, int]:
+        """Of a clock that was set back in between nobody knows to which time it had come, nor when it began anew.
+
+        Nobody sees one that was ahead again after it: but where so many do not lie between two readings at the pace of
+        their sensor, it was set back by as much as is lacking, at most.
+        """
         since = gap.since if gap.since != NEVER else self._recent(boards)
-        if since != NEVER and gap.until == NEVER:
-            return min(since, gap.first), gap.last
-        if since != NEVER and since <= gap.first:
-            return since, gap.last
+        if since != NEVER and (gap.until == NEVER or since <= gap.first):
+            beyond = lacks(gap, since)
+            return min(since, gap.first) - beyond, gap.last + beyond
         oldest = [board.oldest for board in boards if board.oldest is not None]
         oldest += [gap.until] if gap.until != NEVER else []
         if since != NEVER:

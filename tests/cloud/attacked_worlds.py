@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from memory_stores import empty
 from sent_worlds import sealed, squeezed
@@ -51,11 +51,16 @@ class Attack:
     restarts: bool
 
 
-def attack(rng: random.Random, device: str, *, whole: bool, back: bool, stamps: bool) -> Attack:
-    """`whole`: each stream is in each message; `back`: clocks are set back; `stamps`: late ones may have no time."""
-    sent = [*_sent(rng, whole=whole, back=back)]
+def attack(
+    rng: random.Random, device: str, *, whole: bool, back: bool, stamps: bool, step: int = 1, horizon: int = 4096
+) -> Attack:
+    """`whole`: each stream is in each message; `back`: clocks are set back; `stamps`: late ones may have no time.
+
+    `step`: µs by which the device's clock goes on; `horizon`: so many numbers are remembered.
+    """
+    sent = [replace(each, time=each.time // step * step) for each in _sent(rng, whole=whole, back=back)]
     arrivals = [*_arriving(rng, sent, stamps=stamps and rng.random() < 0.7)]
-    agent = _Agent(rng)
+    agent = _Agent(rng, horizon)
     for message, time in arrivals:
         agent.hear(message, time)
     restarts = "sequence_restarts" in agent.told
@@ -98,10 +103,10 @@ def _arriving(rng: random.Random, sent: list[Message], *, stamps: bool) -> Itera
 class _Agent:
     """The agent's memory of numbers and its streams, without what is around them."""
 
-    def __init__(self, rng: random.Random) -> None:
-        self._rng = rng
+    def __init__(self, rng: random.Random, horizon: int) -> None:
+        self._rng, self._horizon = rng, horizon
         self._store = empty()
-        self._sequences = Sequences(self._store, "source", 4096)
+        self._sequences = Sequences(self._store, "source", horizon)
         self.streams: dict[str, Stream] = {}
         self.lines: dict[str, Line] = {}
         self.told: dict[str, int] = {}
@@ -142,7 +147,7 @@ class _Agent:
     def _restart(self) -> None:
         store: sqlite3.Connection = self._store
         self._sequences.save(store)
-        self._sequences = Sequences(store, "source", 4096)
+        self._sequences = Sequences(store, "source", self._horizon)
         for name, stream in self.streams.items():
             row, closed = stream.pack(), stream.closed
             self.streams[name] = Stream(1, name, *self._size)

@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sluicegate.constants import LATE
+from sluicegate.constants import LATE, ORDERED
 from sluicegate_cloud.documents import ARROW, buffers_of, fields_of
 from sluicegate_cloud.grid import Ints
-from sluicegate_cloud.losses import After, Loss, Losses, gaps_of, packed
+from sluicegate_cloud.lines.pace import Pace
+from sluicegate_cloud.losses import After, Gap, Loss, Losses, gaps_of, packed
 from sluicegate_cloud.sameness import Buckets, Mask, parted_by, shared
 from sluicegate_cloud.schema import CONFLICT, COPY, OVERLAP, REFUSED, USED
 
@@ -72,6 +73,7 @@ class Document:
     used: Mask | None = None
     doubt: Ints | None = None
     _buckets: Buckets | None = None
+    _pace: Pace | None = None
 
     @property
     def first(self) -> int:
@@ -114,6 +116,16 @@ class Document:
         mine = self.buckets()
         wanted = (mine.t_last > since) & ((mine.whole("flags") & LATE) == 0)
         return int(mine.t_last[np.argmax(wanted)]) if wanted.any() else None
+
+    def lacks(self, gap: Gap, since: int) -> int:
+        """How much longer, µs, what is lost takes at the pace of its readings than lies between them; 0: it may not."""
+        mine = self.buckets()
+        at = int(np.searchsorted(mine.whole("first"), gap.ordinal))
+        if mine.whole("flags")[at] & (LATE | ORDERED) != ORDERED:
+            return 0  # of some of its readings another gap tells
+        told = 1 + int(np.argmin(mine.t_last[at:] < gap.last))  # where its single readings are stored each is a row
+        self._pace = self._pace or Pace.of(mine)
+        return self._pace.lacks(gap.gap + max(told, int(mine.n[at])), gap.last - since)
 
     def take(self, used: Mask, doubt: Ints) -> None:
         """Use these buckets, with so many of their readings in doubt."""
@@ -218,7 +230,8 @@ class Line:
 
     def _tell(self, new: Document, unsure: Sequence[tuple[int, int]], *, whole: bool) -> None:
         """What it says is lost."""
-        new.tell(self.losses.place(new.key, gaps_of(new.row["gaps"]), new.begins, unsure, whole=whole))
+        gaps = gaps_of(new.row["gaps"])
+        new.tell(self.losses.place(new.key, gaps, new.begins, unsure, new.lacks, whole=whole))
 
     def _reach(self, new: Document) -> None:
         """The board has sent what goes so far."""

@@ -48,13 +48,13 @@ def judged(rows: Sequence[dict[str, Any]], attacks: Sequence[Attack], came: Came
     return found
 
 
-def attacks_of(rng: random.Random, *, whole: bool, back: bool, stamps: bool) -> list[Attack]:
+def attacks_of(rng: random.Random, *, whole: bool, back: bool, stamps: bool, **more: int) -> list[Attack]:
     """Two devices."""
-    made = [attack(rng, device, whole=whole, back=back, stamps=stamps) for device in "ab"]
+    made = [attack(rng, device, whole=whole, back=back, stamps=stamps, **more) for device in "ab"]
     return [one for one in made if not one.restarts]
 
 
-@pytest.mark.parametrize("kind", ["whole", "parts", "back", "all"])
+@pytest.mark.parametrize("kind", ["whole", "parts", "back", "all", "coarse", "short"])
 def test_no_window_of_an_attack_says_too_much(kind: str) -> None:
     """Of both devices and of them together. A clock that is set back within a loss, and ahead after it, nobody sees:
     the worlds that have that may say too much in one of 500 windows.
@@ -62,7 +62,9 @@ def test_no_window_of_an_attack_says_too_much(kind: str) -> None:
     windows = over = 0
     for seed in range(number(300, 12)):
         rng = random.Random(seed)
-        attacks = attacks_of(rng, whole=kind in ("whole", "back"), back=kind in ("back", "all"), stamps=kind == "all")
+        more = {"coarse": {"step": rng.choice([1, 60]) * SECOND}, "short": {"horizon": rng.choice([3, 9, 30])}}
+        how = {"whole": kind in ("whole", "back"), "back": kind in ("back", "all"), "stamps": kind == "all"}
+        attacks = attacks_of(rng, **how, **more.get(kind, {}))
         grid = Grid(rng.choice([7, 30, 200]) * SECOND, rng.choice([1, 2, 5]), 0)
         documents = [each for one in attacks for line in one.lines.values() for each, _ in line.documents]
         if documents:

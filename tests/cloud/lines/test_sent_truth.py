@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,31 @@ def test_what_did_not_come_is_missing_though_all_after_it_came_late(*, comes_on:
         found.judge(mine, [(held, came)], width * SECOND, width * SECOND)
     assert found.wrong == []
     assert found.complete < found.windows
+
+
+@pytest.mark.parametrize("size", [1, 4])
+@pytest.mark.parametrize("back", [5, 30])
+def test_a_clock_that_is_set_back_and_ahead_again_within_a_loss_hides_nothing(back: int, size: int) -> None:
+    """Nobody sees it: but at the pace of its sensor so many readings do not lie between the two that came.
+
+    Where it lacks more than a third of their time.
+    """
+    found = Found()
+    for before, after in product((0, 3), (1, 9, 30)):
+        lost = range(20 - before, 20 + after)
+        clock = {number: (number - back * (number >= 20)) * SECOND for number in range(60)}
+        order = [Sent(number, time, ("s",)) for number, time in clock.items() if number not in lost]
+        if clock[lost.stop] < clock[lost.start - 1]:
+            continue  # this one is seen
+        if 3 * back < len(lost) + size:
+            continue  # so fast its readings may just have been
+        made = buckets(order, "s", Stream(1, "s", size, 3_600 * SECOND))
+        held = Held(clock, order, dict.fromkeys(lost, lost.start))
+        rows = in_batch([document("d", "s", made, made[0])], Grid(2 * SECOND, 1, 0), 10_000)
+        mine = [row for row in rows if row["device"] is not None]
+        found.judge(mine, [(held, {*range(len(order))})], 2 * SECOND, 2 * SECOND)
+    assert found.wrong == []
+    assert found.windows > 10
 
 
 @pytest.mark.parametrize("seed", range(number(400, 10)))
