@@ -9,9 +9,10 @@ from typing import Any
 
 import buckets_twin as pure
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_chunks import KEY, doubted, fields, older_chunk, same_bucket, stream
+from thorough import number
 
 from sluicegate.format import _bucket as compiled
 from sluicegate.format.bucket import Bucket
@@ -72,6 +73,7 @@ def test_any_chunk_with_doubt_comes_back(
     assert all(0 <= doubt <= n for doubt, n in zip(rows["doubt"], rows["n"], strict=True))
 
 
+@settings(max_examples=number(100, 30))
 @given(
     changes=st.dictionaries(
         st.sampled_from(["format", "codec", "key"]),

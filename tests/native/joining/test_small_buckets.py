@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from test_answered_runs import Tumbler, number, same
 from test_pairs import made
+from thorough import number as most
 from thorough import some
 from twins import core as pure
 
@@ -55,7 +56,7 @@ def walk(seed: str, size: int) -> list[tuple[float, int]]:
 def test_a_batch_gives_what_single_readings_and_the_twin_give(name: str, timed: bool) -> None:
     """Values after each reading, now and then intervals, and snapshots after each batch."""
     aggregate, policy, histograms = CASES[name]
-    rng, rows = random.Random(name), walk(name, 1700)
+    rng, rows = random.Random(name), walk(name, most(1700, 800))
     batch, bounded, single, twin = (
         made(core, {"x": aggregate}, policy(), histograms)
         for core in (compiled.Core, compiled.Core, compiled.Core, pure.Core)
@@ -74,7 +75,7 @@ def test_a_batch_gives_what_single_readings_and_the_twin_give(name: str, timed: 
                 assert all(map(same, [each[i] for each in columns], map(number, single.query(bounds=True)["x"][:3])))
         assert batch.snapshot() == bounded.snapshot() == single.snapshot() == twin.snapshot()
     batch.verify()
-    assert batch.footprint.created > 150
+    assert batch.footprint.created > most(150, 70)
 
 
 def test_a_limit_that_changes_between_batches() -> None:
@@ -111,7 +112,7 @@ def test_a_batch_without_results_leaves_the_same_bytes() -> None:
 def test_an_extreme_of_zero_keeps_the_sign_of_its_first(sign: float) -> None:
     """In a long run that joins, whichever zero comes first is the extreme, as it is one by one."""
     rng = random.Random(sign)
-    for more in some(range(0, 96, 6), 4):  # the run that meets the first zero begins elsewhere each time
+    for more in some(range(0, 96, 6), 8):  # the run that meets the first zero begins elsewhere each time
         values = [1e9] * 2 + [-sign] * (3000 + more) + [rng.choice((0.0, -0.0, -sign, -2 * sign)) for _ in range(200)]
         batch, single, twin = (
             made(core, {"x": sg.sum()}, count(5000), [sg.SumLike(atol=1e5)])

@@ -57,7 +57,7 @@ def test_window_sizes(size: int) -> None:
 
 def test_every_window_size_to_99() -> None:
     """Each size from 0 to 99 as a growing and as a full window of the default engine."""
-    windows = {size: window(sg.policies.count(size)) for size in some(range(1, 100), 3)}
+    windows = {size: window(sg.policies.count(size)) for size in some(range(1, 100), 6)}
     readings = [(float(i * i * 31 % 97), 2 * i) for i in range(110)]
     for i, reading in enumerate(readings):
         for size, each in windows.items():

@@ -104,7 +104,7 @@ def test_every_size_by_time(gap: Callable[[random.Random], int], late: bool, que
 @pytest.mark.parametrize("question", [sg.sum, sg.max, sg.min, sg.std])
 def test_every_size_by_count(question: Any) -> None:
     """1 … 130 readings, batch after batch."""
-    for size in range(1, 131):
+    for size in some(range(1, 131), 2):
         rng = random.Random(size)
         values = array("d", (rng.uniform(-1, 1) for _ in range(5 * size + 300)))
         window = sg.Window(question(), policy=sg.policies.count(size), engine="amta")

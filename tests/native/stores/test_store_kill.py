@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from file_stores import couchbase_lite
 from killed_window import AGGREGATES, reading
+from thorough import number
 
 import sluicegate as sg
 from sluicegate.stores import Plan, SQLite
@@ -22,10 +23,10 @@ CHILD = Path(__file__).parents[1] / "killed_window.py"
 @pytest.mark.parametrize("kind", ["SQLite", "CouchbaseLite"])
 @pytest.mark.parametrize(("size", "shift"), [(900, 3), (4_000, 9)])
 def test_killed_and_killed_again(tmp_path: Path, kind: str, size: int, shift: int) -> None:
-    """Six lives of one window: after each kill it is, bit for bit, the window in memory after as many readings."""
+    """Some lives of one window: after each kill it is, bit for bit, the window in memory after as many readings."""
     kept = SQLite if kind == "SQLite" else couchbase_lite()
     source, path, plain, before = random.Random(size), tmp_path / "w.db", None, 0
-    for life in range(6):
+    for life in range(number(6, 3)):
         flushed = live(path, size, shift, life == 0, kind, source.uniform(0.05, 0.4))
         opened = sg.Window.open(kept(path, Plan(shift, 4)))
         assert opened.accepted >= max(flushed, before)

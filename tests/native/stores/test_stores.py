@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 from file_stores import couchbase_lite
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from thorough import number
 
 import sluicegate as sg
 from gateway import mock
@@ -126,7 +127,7 @@ def test_get_while_another_thread_puts(opens: Opens) -> None:
     done = threading.Event()
 
     def write() -> None:
-        for i in range(200):
+        for i in range(number(200, 60)):
             store.put([(Key(0, 0), b"%d" % (i % 10) * 4096), (Key(0, i), b"x" * 4096)])
         done.set()
 
@@ -152,7 +153,7 @@ def test_a_closed_store_refuses(opens: Opens) -> None:
 
 def test_closed_while_another_thread_puts_and_deletes(opens: Opens) -> None:
     """Under a window that still writes: the call under way ends whole, the next raises StoreError, nothing crashes."""
-    for attempt in range(8):
+    for attempt in range(number(8, 4)):
         store, began = opens(), threading.Event()
         ended: list[StoreError] = []
 
@@ -320,6 +321,7 @@ class Whole:
         self.get = store.get
 
 
+@settings(max_examples=number(100, 40))
 @given(Manifests, st.data())
 def test_any_damaged_manifest_is_refused(of: manifest.Manifest, data: st.DataObject) -> None:
     """A manifest reads back as written; damaged it is refused, and the older whole one beside it is taken."""

@@ -69,7 +69,7 @@ def same(a: sg.Window, b: sg.Window) -> None:
     assert [leaf.results for leaf in a.buckets()] == [leaf.results for leaf in b.buckets()]
 
 
-@pytest.mark.parametrize("seed", range(number(60, 25)))
+@pytest.mark.parametrize("seed", range(number(60, 15)))
 @both
 def test_a_kill_at_any_moment_changes_nothing(seed: int) -> None:
     """Random commits, kills and level evictions: the rebuilt window goes on exactly as the one never killed."""
@@ -178,7 +178,7 @@ def test_what_was_not_committed_is_taken_again(seed: int) -> None:
 @both
 def test_snapshots_continue_bit_for_bit() -> None:
     """At every length of a stream, over engines, policies and limits."""
-    for seed in range(12):
+    for seed in range(number(12, 5)):
         rng = random.Random(seed)
         chosen = {**options(rng), "engine": rng.choice(EXACT)}
         window = sg.Window(ALL, **chosen)

@@ -11,6 +11,7 @@ from event_time_oracle import EventTime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_event_time_buckets import ALL, outside
+from thorough import number
 
 import sluicegate as sg
 
@@ -40,7 +41,7 @@ Steps = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=number(150, 60), deadline=None)
 @given(st.sampled_from(list(KEPT)), st.sampled_from([1, 10]), Steps)
 def test_any_stream(kept: str, hop: int, steps: list[tuple[str, Any]]) -> None:
     """No answer outside its interval, none called exact that is not, and what is late is counted."""
@@ -89,4 +90,4 @@ def test_what_is_wrong_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
             truth.advance(truth.now + by)
 
     monkeypatch.setattr(Subject, "advance", forgets)
-    assert attack(20_000, 7)[1].total() > 0
+    assert attack(number(20_000, 8_000), 7)[1].total() > 0

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thorough import some
 
 import sluicegate as sg
 from sluicegate.windowing import calendar
@@ -138,7 +139,7 @@ def test_time_goes_on_before_1970_and_to_the_end_of_the_calendar() -> None:
         covering(2**61, "UTC", aligned="day")
 
 
-@pytest.mark.parametrize("place", ["Europe/Vienna", "Asia/Beirut", "Australia/Lord_Howe", "America/Sao_Paulo"])
+@pytest.mark.parametrize("place", some(("Europe/Vienna", "Asia/Beirut", "Australia/Lord_Howe", "America/Sao_Paulo"), 2))
 def test_a_day_without_a_change_is_cut_as_any_day(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The short way for such days gives what asking the clock for each window does, in a year of half hours."""
     where = ZoneInfo(place)
