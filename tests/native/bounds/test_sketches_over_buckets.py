@@ -11,6 +11,7 @@ import pytest
 from exact_windows import of_the_last
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thorough import number
 from twins import core as pure
 
 import sluicegate as sg
@@ -98,7 +99,7 @@ def test_core_and_twin_keep_the_same_sketches(k: int, monkeypatch: pytest.Monkey
         monkeypatch.setattr(sluicegate.window.configure, "Core", module.Core)
         windows.append(sg.Window(aggregates, policy=sg.policies.count(1500), histograms=[sg.Constrained(8)]))
     rng = random.Random(k)
-    for i in range(2000):
+    for i in range(number(2000, 800)):
         x = rng.choice([rng.gauss(0, 1), float(i % 50), -0.0, 0.0])
         for each in windows:
             each.insert(x)
