@@ -88,7 +88,7 @@ def merge(
     """Merge chunk documents into windows, per device and for all.
 
     SOURCE: folders of chunk documents (searched to any depth), files, globs, s3://BUCKET/PREFIX, another URI that Spark
-    lists, or the URL of a Sync Gateway's database
+    lists, couchbases://HOST/BUCKET, or the URL of a Sync Gateway's database
     (https://HOST:4984/DATABASE; the reader's credentials come from the environment). Running it again, with documents
     sent twice or late, replaces OUT by corrected rows.
 

@@ -31,6 +31,7 @@ from sluicegate_cloud.grid import Columns, Ints
 from sluicegate_cloud.losses import told_by
 from sluicegate_cloud.places.bucket import OBJECTS, ahead, begin_of
 from sluicegate_cloud.places.compacted import ENDING
+from sluicegate_cloud.places.server import SERVERS, fetched
 from sluicegate_cloud.schema import BUCKET_FIELDS, OWNER, USED, ddl
 
 log = logging.getLogger("sluicegate.documents")
@@ -87,17 +88,24 @@ class Found(NamedTuple):
 
 
 def decode_files(batches: Batches) -> Iterator[pa.RecordBatch]:
-    """Rows of `path` → rows of DOCUMENTS; the files are opened here, one at a time, objects (`bucket`) some ahead.
+    """Rows of `path` → rows of DOCUMENTS; the files are opened here, one at a time, objects (`bucket`) some ahead, and
+    a server's documents (`server`) some together.
 
     What was compacted (`places.compacted`) is rows of DOCUMENTS already.
     """
     paths = (path for batch in batches for path in batch.column("path").to_pylist())
-    for (whole, remote), some in groupby(paths, lambda path: (path.endswith(ENDING), path.startswith(OBJECTS))):
-        if whole:
-            yield from (batch for path in some for batch in _rows_of(path, remote))
+    for (whole, kind), some in groupby(paths, lambda path: (path.endswith(ENDING), _kind(path))):
+        if kind == SERVERS:
+            yield from document_batches(Found(path, load) for path, load in fetched(some))
+        elif whole:
+            yield from (batch for path in some for batch in _rows_of(path, kind == OBJECTS))
         else:
-            loads = ahead(some, _content) if remote else ((path, partial(_content, path)) for path in some)
+            loads = ahead(some, _content) if kind == OBJECTS else ((path, partial(_content, path)) for path in some)
             yield from document_batches(Found(path, load) for path, load in loads)
+
+
+def _kind(path: str) -> Any:
+    return next((kind for kind in (OBJECTS, SERVERS) if path.startswith(kind)), "")
 
 
 def of_files(paths: Sequence[str], kind: str) -> Iterator[pa.RecordBatch]:

@@ -23,6 +23,7 @@ from sluicegate_cloud.lines.placing import place
 from sluicegate_cloud.places import compacted
 from sluicegate_cloud.places.bucket import OBJECTS, Bucket, Object
 from sluicegate_cloud.places.folder import Folder
+from sluicegate_cloud.places.server import SERVERS, chunks, is_server
 from sluicegate_cloud.quality import problems
 from sluicegate_cloud.schema import BUCKETS
 from sluicegate_cloud.session import parallelism
@@ -38,7 +39,7 @@ _PER_TASK, _TASKS = 256, 8
 class Listed(NamedTuple):
     """What a source comes to: whole files and objects, URIs that Spark lists, and gateways.
 
-    `objects`: of those files that are objects at s3: URLs what their listing told.
+    `objects`: of those files that are objects at s3: URLs, or a server's documents, what their listing told.
     """
 
     files: list[str]
@@ -52,12 +53,12 @@ def read_buckets(
 ) -> DataFrame:
     """One row per bucket of every chunk document of `source`, and one of n = 0 per hole in a stream's ordinals.
 
-    `source`: a folder (searched to any depth), a file, a glob, s3://BUCKET/PREFIX (`places.bucket`), a URI that Spark
-    can list, the https:// URL of a Sync Gateway's database (gateway.md), or several of these. `keep`: a folder
-    for what a gateway gave, so that only what is new is read. Columns: `schema.BUCKETS`, times in µs. Documents are
-    told apart by their id, so re-sent and reordered ones change nothing; see `dedupe` for what happens to conflicting
-    and unreadable ones. Raises SourceError when there is nothing to read, StrictError when `strict` and any document is
-    refused, in conflict or overlapping.
+    `source`: a folder (searched to any depth), a file, a glob, s3://BUCKET/PREFIX (`places.bucket`),
+    couchbases://HOST/BUCKET (`places.server`), a URI that Spark can list, the https:// URL of a Sync Gateway's database
+    (gateway.md), or several of these. `keep`: a folder for what a gateway gave, so that only what is new is read.
+    Columns: `schema.BUCKETS`, times in µs. Documents are told apart by their id, so re-sent and reordered ones change
+    nothing; see `dedupe` for what happens to conflicting and unreadable ones. Raises SourceError when there is nothing
+    to read, StrictError when `strict` and any document is refused, in conflict or overlapping.
     """
     documents = read_documents(spark, source, keep=keep)
     if strict:
@@ -81,7 +82,9 @@ def list_sources(source: Source) -> Listed:
     gateways = [Gateway.at(name) for name in named if is_gateway(name)]
     uris = [name for name in named if _is_remote(name)]
     objects = {one.url: one for name in named if _is_objects(name) for one in _objects(name)}
-    local = [name for name in named if not _is_remote(name) and not is_gateway(name) and not _is_objects(name)]
+    objects |= {one.url: one for name in named if is_server(name) for one in chunks(name)}
+    elsewhere = (_is_remote, is_gateway, _is_objects, is_server)
+    local = [name for name in named if not any(of(name) for of in elsewhere)]
     files = sorted({path for name in local for path in _files(name)} | {*objects})
     if not files and not uris and not gateways:
         raise SourceError(f"there are no files in {', '.join(map(repr, named)) or 'an empty list of sources'}")
@@ -114,7 +117,7 @@ def require_no_problems(documents: DataFrame) -> None:
 
 
 def _is_remote(source: str) -> bool:
-    return "://" in source and not source.startswith(("file://", OBJECTS)) and not is_gateway(source)
+    return "://" in source and not source.startswith(("file://", OBJECTS, *SERVERS)) and not is_gateway(source)
 
 
 def _is_objects(source: str) -> bool:

@@ -24,6 +24,7 @@ from sluicegate_cloud.commands import cloud
 from sluicegate_cloud.errors import SinkError
 from sluicegate_cloud.feed import gateway as places
 from sluicegate_cloud.feed.client import Client
+from sluicegate_cloud.places import server as servers
 from sluicegate_cloud.table.couchbase import documents, publishing, server
 from sluicegate_cloud.table.couchbase.gateway import GatewayPlace
 from sluicegate_cloud.table.read import rows_of
@@ -83,8 +84,8 @@ def mocked() -> Iterator[Any]:
     if why := mock.lacking():
         pytest.skip(why)
     with mock.CouchbaseMock() as running, pytest.MonkeyPatch.context() as environment:
-        environment.setenv(server.USER, mock.BUCKET)
-        environment.setenv(server.PASSWORD, mock.PASSWORD)
+        environment.setenv(servers.USER, mock.BUCKET)
+        environment.setenv(servers.PASSWORD, mock.PASSWORD)
         with server.ServerPlace(f"{running.url}/{mock.BUCKET}") as place:
             yield place
 
@@ -260,12 +261,12 @@ def test_places_that_cannot_be_are_named(table: Any, monkeypatch: pytest.MonkeyP
         publishing.publish(other, take_in(other, of_other, table_of(told[:2])), place, "w")
     with pytest.raises(SinkError, match="is no name for windows"):
         publishing.publish(store, version, place, "a b")
-    monkeypatch.delenv(server.USER, raising=False)
+    monkeypatch.delenv(servers.USER, raising=False)
     for url, reason in (
         ("couchbase://db.example/plant", "in the clear"),
         ("couchbases://db.example", "expected couchbases://HOST/BUCKET"),
-        ("couchbases://me:secret@db.example/plant", "is no place for windows"),
-        ("couchbases://db.example/plant", "nothing says who writes"),
+        ("couchbases://me:secret@db.example/plant", "names no collection"),
+        ("couchbases://db.example/plant", "nothing says who comes"),
     ):
         with pytest.raises(SinkError, match=reason) as raised:
             publishing.publish_at(url, store, version, "w")

@@ -21,6 +21,7 @@ from sluicegate_cloud.documents import ARROW
 from sluicegate_cloud.errors import BusyError, SourceError
 from sluicegate_cloud.places import compacted
 from sluicegate_cloud.places.bucket import OBJECTS, Bucket
+from sluicegate_cloud.places.server import is_server
 from sluicegate_cloud.progress import step
 from sluicegate_cloud.sources import Listed, list_sources, read_files
 from sluicegate_cloud.table import sources as seen
@@ -49,6 +50,8 @@ def compact(spark: SparkSession, sources: Sequence[str], to: str | Path, *, remo
     listed = list_sources(sources)
     if listed.uris or listed.gateways:
         raise SourceError("documents are compacted from folders, files and s3:// URLs; a gateway has --keep")
+    if remove and any(map(is_server, listed.files)):
+        raise SourceError("a server's documents are not removed: leave out --remove")
     store = Store(to)
     _require_apart(listed, str(store.root))
     with store.writing():

@@ -83,7 +83,8 @@ def publish(store: Store, version: Version, place: Place, name: str) -> int:
 
 def publish_at(url: str, store: Store, version: Version, name: str) -> int:
     """`publish` at a gateway's database or a server's collection. Raises SinkError, SourceError, GatewayError."""
-    from sluicegate_cloud.table.couchbase.server import ServerPlace, is_server
+    from sluicegate_cloud.places.server import is_server
+    from sluicegate_cloud.table.couchbase.server import ServerPlace
 
     if is_server(url):
         with ServerPlace(url) as server:

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
-from sluicegate.errors import ConfigurationError
-from sluicegate.hosts import is_loopback
-from sluicegate_cloud.errors import SinkError
+from sluicegate_cloud.errors import PlaceError, SinkError, SourceError
+from sluicegate_cloud.places.server import Collection
 from sluicegate_cloud.table.couchbase.documents import Document
-
-#: Who writes; a password never is an option, for it would be in the list of processes.
-USER, PASSWORD, CA_FILE = (f"SLUICEGATE_COUCHBASE_{name}" for name in ("USER", "PASSWORD", "CA_FILE"))
-_EXPECTED = "expected couchbases://HOST/BUCKET or couchbases://HOST/BUCKET/SCOPE/COLLECTION"
-_TIMEOUT_S = 30.0
 
 
 class Held(NamedTuple):
@@ -30,21 +22,12 @@ class ServerPlace:
 
     def __init__(self, url: str) -> None:
         """Connect to `url`. Raises SinkError."""
-        (where, names), who = _parsed(url), _who()
         self.told = url
         try:
-            from sluicegate.stores.couchbase import connected, errors_of_sdk
-
-            self._errors = errors_of_sdk()
-            self._cluster = connected(where, *who, os.environ.get(CA_FILE) or None, _TIMEOUT_S)
-        except ConfigurationError as error:
+            opened = Collection(url)
+        except (SourceError, PlaceError) as error:
             raise SinkError(str(error)) from error
-        except Exception as error:
-            raise SinkError(
-                f"{url} cannot be opened ({type(error).__name__}): check it, {USER} and {PASSWORD}"
-            ) from error
-        bucket, scope, collection = names
-        self._rows = self._cluster.bucket(bucket).scope(scope).collection(collection)
+        self._errors, self._cluster, self._rows = opened.errors, opened.cluster, opened.rows
 
     def __enter__(self) -> ServerPlace:
         return self
@@ -100,27 +83,3 @@ class ServerPlace:
 
 
 _CHANGED = ("CasMismatchException", "DocumentNotFoundException", "DocumentExistsException")
-
-
-def is_server(url: str) -> bool:
-    """Whether a URL names a server for the SDK."""
-    return url.startswith(("couchbase://", "couchbases://"))
-
-
-def _parsed(url: str) -> tuple[str, tuple[str, str, str]]:
-    """(what the SDK connects to, (bucket, scope, collection)). Raises SinkError."""
-    parts = urlsplit(url)
-    names = parts.path.strip("/").split("/")
-    if not parts.hostname or parts.username is not None or len(names) not in (1, 3) or not all(names):
-        raise SinkError(f"{parts.scheme}://{parts.hostname or ''} is no place for windows: {_EXPECTED}")
-    if parts.scheme == "couchbase" and not is_loopback(parts.hostname):
-        raise SinkError(f"{url} would send the password in the clear: use couchbases://")
-    bucket, scope, collection = names if len(names) == 3 else (*names, "_default", "_default")
-    return f"{parts.scheme}://{parts.netloc}", (bucket, scope, collection)
-
-
-def _who() -> tuple[str, str]:
-    user, password = os.environ.get(USER), os.environ.get(PASSWORD)
-    if not user or password is None:
-        raise SinkError(f"nothing says who writes: set {USER} and {PASSWORD}")
-    return user, password
