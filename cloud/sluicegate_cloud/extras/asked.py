@@ -138,3 +138,15 @@ def sorted_out(names: Sequence[str]) -> tuple[tuple[str, ...], tuple[Asked, ...]
     if twice := sorted({kind for kind in kinds if kinds.count(kind) > 1}):
         raise ConfigurationError(f"{twice[0]} is asked for twice, and would be one column: choose one")
     return tuple(plain), tuple(found)
+
+
+def asked_of(names: Sequence[str]) -> tuple[Asked, ...]:
+    """What a table's definition has of it (`tabled`)."""
+    return sorted_out(names)[1]
+
+
+def tabled(carried: Sequence[Asked], names: Sequence[str]) -> tuple[str, ...]:
+    """Those of `names` that are `carried`, as a table's definition has them. Raises ConfigurationError for sketches."""
+    if sketches := [each.kind for each in carried if each.kind in _SKETCHES]:
+        raise ConfigurationError(f"{sketches[0]}: a table keeps no sketches themselves: use --out")
+    return tuple(dict.fromkeys(name.replace(" ", "") for name in names if name not in ALL)) if carried else ()

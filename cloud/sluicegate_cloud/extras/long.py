@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,9 @@ from sluicegate_cloud.schema import USED
 MOST_WINDOWS, MOST = 100_000, 100
 _FIELDS = ("device", "stream", "t_first", "t_last")
 _TYPES = "device string, stream string, t_first bigint, t_last bigint, buckets bigint"
+_TIMES = ("t_first", "t_last", "buckets")
+#: The same for Arrow.
+LONG = pa.schema([("device", pa.string()), ("stream", pa.string()), *((name, pa.int64()) for name in _TIMES)])
 
 
 Ranges = list[tuple[int, int]]
@@ -53,17 +56,33 @@ def long_buckets(documents: DataFrame, grid: Grid) -> Longs:
     Where a device's stream has them in more than MOST stretches the last one goes on to the end of the latest, so that
     no device can make the list long.
     """
-    least = (MOST_WINDOWS - grid.width) * grid.slide_us  # of documents that may have any
-    some = documents.where((sf.col("fate") == USED) & (sf.col("t_last") - sf.col("t_first") >= least))
+    some = documents.where((sf.col("fate") == USED) & (sf.col("t_last") - sf.col("t_first") >= least_us(grid)))
     found = some.mapInArrow(_told(grid), _TYPES).repartition("device", "stream")
-    rows = found.sortWithinPartitions("device", "stream", "t_first").mapInArrow(_joined, _TYPES).collect()
+    rows = found.sortWithinPartitions("device", "stream", "t_first").mapInArrow(stretches, _TYPES).collect()
+    return of_stretches(row.asDict() for row in rows)
+
+
+def least_us(grid: Grid) -> int:
+    """How long a document lasts, at least, that may have any."""
+    return (MOST_WINDOWS - grid.width) * grid.slide_us
+
+
+def of_stretches(rows: Iterable[Mapping[str, Any]]) -> Longs:
+    """Of rows of `stretches`."""
+    buckets = 0
     where: dict[str, dict[str | None, Ranges]] = {}
     for row in rows:
         where.setdefault(row["stream"], {}).setdefault(row["device"], []).append((row["t_first"], row["t_last"]))
+        buckets += row["buckets"]
     for devices in where.values():
-        first, last = np.array([one for ranges in devices.values() for one in ranges], np.int64).T
-        devices[None] = [*zip(*(of.tolist() for of in joined(first, last, -1)), strict=True)]
-    return Longs(sum(row["buckets"] for row in rows), where)
+        devices[None] = together(one for ranges in devices.values() for one in ranges)
+    return Longs(buckets, where)
+
+
+def together(ranges: Iterable[tuple[int, int]]) -> Ranges:
+    """Those of several devices, at least one; what overlaps is one."""
+    first, last = np.array([*ranges], np.int64).T
+    return [*zip(*(of.tolist() for of in joined(first, last, -1)), strict=True)]
 
 
 def _told(grid: Grid) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -79,7 +98,7 @@ def _told(grid: Grid) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Record
     return told
 
 
-def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def stretches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Buckets, by stream and time → the stretches of each stream."""
     rows = (row for batch in batches for row in batch.to_pylist())
     for (device, stream), mine in groupby(rows, key=lambda row: (row["device"], row["stream"])):

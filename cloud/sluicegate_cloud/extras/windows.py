@@ -51,7 +51,7 @@ def carried_windows(
     used = documents.where(sf.col("fate") == USED)
     used = used if "*" in streams else used.where(sf.col("stream").isin(*streams))
     parts = {"parts": "array<binary>"}
-    rows = used.mapInArrow(_rows(asked), ddl(_fields(asked), parts))
+    rows = used.mapInArrow(rows_of(asked), ddl(_fields(asked), parts))
     owner, columns = ("stream", "device"), columns_of(asked)
     ordered = rows.repartition(*owner).sortWithinPartitions(*owner, "t_first", "incarnation", "first")
     of_devices = ordered.mapInArrow(_windows(grid, asked, long), ddl(_HEAD, columns, {_SHARE: "binary"}))
@@ -69,7 +69,9 @@ def columns_of(asked: Sequence[Asked]) -> dict[str, str]:
     return {name: kind for each in asked for name, kind in each.columns.items()}
 
 
-def _rows(asked: Sequence[Asked]) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+def rows_of(asked: Sequence[Asked]) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    """Documents in use → a row a bucket, with what it carries of each of `asked`."""
+
     def told(batches: Batches) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for i in range(batch.num_rows):
@@ -94,8 +96,13 @@ def _parts(
         ]  # fmt: skip
 
 
+def arrow(columns: Mapping[str, str]) -> pa.Schema:
+    """Of columns and their SQL types."""
+    return pa.schema([(name, _SQL[kind]) for name, kind in columns.items()])
+
+
 def _schema(asked: Sequence[Asked]) -> pa.Schema:
-    return pa.schema([(name, _SQL[kind]) for name, kind in (_HEAD | columns_of(asked)).items()])
+    return arrow(_HEAD | columns_of(asked))
 
 
 def _windows(grid: Grid, asked: Sequence[Asked], long: Longs) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
@@ -103,18 +110,18 @@ def _windows(grid: Grid, asked: Sequence[Asked], long: Longs) -> Callable[[Batch
     schema = _schema(asked).append(pa.field(_SHARE, pa.binary()))
 
     def told(batches: Batches) -> Iterator[pa.RecordBatch]:
-        answered = _answered(batches, grid, asked, long)
+        answered = _told(batches, grid, asked, long)
         while held := [*islice(answered, _BATCH)]:
             yield pa.RecordBatch.from_pylist(held, schema)
 
     return told
 
 
-def _answered(batches: Batches, grid: Grid, asked: Sequence[Asked], long: Longs) -> Iterator[dict[str, Any]]:
+def _told(batches: Batches, grid: Grid, asked: Sequence[Asked], long: Longs) -> Iterator[dict[str, Any]]:
     rows = (row for batch in batches for row in batch.to_pylist())
     for (stream, device), mine in groupby(rows, key=lambda row: (row["stream"], row["device"])):
-        for share in shares([_piece(row) for row in mine], grid, asked):
-            yield _row(device, stream, share, asked, long) | {_SHARE: pickle.dumps(share)}
+        for share in shares([piece_of(row) for row in mine], grid, asked):
+            yield answered(device, stream, share, asked, long) | {_SHARE: pickle.dumps(share)}
 
 
 def _with_all(asked: Sequence[Asked], long: Longs) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
@@ -128,19 +135,20 @@ def _with_all(asked: Sequence[Asked], long: Longs) -> Callable[[Batches], Iterat
             yield batch.drop_columns([_SHARE])
             done: list[dict[str, Any]] = []
             for stream, start, packed in zip(*(batch[name].to_pylist() for name in (*_WINDOW, _SHARE)), strict=True):
-                mine: Share = pickle.loads(packed)  # noqa: S301 - what `_answered` wrote, through Spark's own shuffle
+                mine: Share = pickle.loads(packed)  # noqa: S301 - what `_told` wrote, through Spark's own shuffle
                 if whose is not None and share is not None and whose != (stream, start):
-                    done.append(_row(None, whose[0], share, asked, long))
+                    done.append(answered(None, whose[0], share, asked, long))
                     share = None
                 whose, share = (stream, start), mine if share is None else added(share, mine, asked)
             yield pa.RecordBatch.from_pylist(done, schema)
         if whose is not None and share is not None:
-            yield pa.RecordBatch.from_pylist([_row(None, whose[0], share, asked, long)], schema)
+            yield pa.RecordBatch.from_pylist([answered(None, whose[0], share, asked, long)], schema)
 
     return told
 
 
-def _piece(row: Mapping[str, Any]) -> Piece:
+def piece_of(row: Mapping[str, Any]) -> Piece:
+    """Of a row of `rows_of`."""
     times = row["t_first"], row["t_last"], (f"{row['incarnation']} {row['key'] or ''}", row["first"])
     counts = row["n"], row["n"] - row["doubt"], row["low"], row["high"]
     ordered, parts = bool(row["flags"] & ORDERED), tuple(row["parts"])
@@ -151,7 +159,8 @@ def _piece(row: Mapping[str, Any]) -> Piece:
     return Piece(*times, *counts, ordered, parts, record)
 
 
-def _row(device: str | None, stream: str, share: Share, asked: Sequence[Asked], long: Longs) -> dict[str, Any]:
+def answered(device: str | None, stream: str, share: Share, asked: Sequence[Asked], long: Longs) -> dict[str, Any]:
+    """The row of a window: `_HEAD` and the columns of `asked`."""
     head = {"device": device, "stream": stream, "window_start": share.start, "window_end": share.end}
     if touches(long.where.get(stream, {}), device, share.start, share.end):
         return head | dict.fromkeys(columns_of(asked))
@@ -160,11 +169,13 @@ def _row(device: str | None, stream: str, share: Share, asked: Sequence[Asked], 
     return head
 
 
-def shares(pieces: Sequence[Piece], grid: Grid, asked: Sequence[Asked]) -> Iterator[Share]:
+def shares(
+    pieces: Sequence[Piece], grid: Grid, asked: Sequence[Asked], between: tuple[int, int] | None = None
+) -> Iterator[Share]:
     """What each window of the grid has of the pieces of one device, which are in the order of their times.
 
-    Those that lie in one frame are merged first: work grows with buckets, and with frames a window. Long ones
-    (`is_long`) are passed over.
+    `between`: only of windows that begin at these frames, both ends included. Those that lie in one frame are merged
+    first: work grows with buckets, and with frames a window. Long ones (`is_long`) are passed over.
     """
     pieces = [piece for piece in pieces if not is_long(piece.t_first, piece.t_last, grid)]
     if any(each.kind == "time_weighted_mean" for each in asked):
@@ -173,6 +184,8 @@ def shares(pieces: Sequence[Piece], grid: Grid, asked: Sequence[Asked]) -> Itera
     frames = np.array([(_frame(piece.t_first, grid), _frame(piece.t_last, grid)) for piece in kept], np.int64)
     first, last = frames.reshape(-1, 2).T
     runs = joined(first - (grid.width - 1), last, 0)
+    if between is not None:
+        runs = np.maximum(runs[0], between[0]), np.minimum(runs[1], between[1])
     open_, at = list[Piece](), 0
     for window in chain.from_iterable(
         range(low, high + 1) for low, high in zip(*(of.tolist() for of in runs), strict=True)

@@ -11,7 +11,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.types import BooleanType, DataType, DoubleType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DoubleType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
 from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult
 
 from sluicegate_cloud.documents import ARROW, decode_files
@@ -26,6 +35,7 @@ MOST_BYTES = 256 << 20
 _DEFAULTS = {"window": "24h", "slide": "1h", "aggregates": "sum,mean,min,max"}
 _TYPES: dict[str, DataType] = {
     "string": StringType(), "bigint": LongType(), "double": DoubleType(), "boolean": BooleanType(),
+    "array<double>": ArrayType(DoubleType()),
 }  # fmt: skip
 
 
@@ -66,7 +76,7 @@ def _constant(name: str, of: AnalyzeArgument) -> str:
 def _asked(source: str, asked: dict[str, str]) -> tuple[Store, Version | None, Definition]:
     """The table, its version if there is one, and what is answered."""
     from sluicegate import policies
-    from sluicegate_cloud.extras.asked import sorted_out, split
+    from sluicegate_cloud.extras.asked import sorted_out, split, tabled
     from sluicegate_cloud.table.job import definition_of
 
     store = Store(source)
@@ -80,9 +90,8 @@ def _asked(source: str, asked: dict[str, str]) -> tuple[Store, Version | None, D
     if window % slide:
         raise SourceError(f"{NAME}: window => {told['window']!r} is no whole number of slide => {told['slide']!r}")
     plain, carried = (ALL, ()) if told["aggregates"] == "all" else sorted_out(split(told["aggregates"]))
-    if carried:
-        raise SourceError(f"{NAME} has no quantiles, slopes and the like: use `sluicegate cloud merge --out`")
-    return store, None, definition_of(window, slide, plain, shards=1)
+    more = tabled(carried, split(told["aggregates"]))
+    return store, None, definition_of(window, slide, plain, shards=1, carried=more)
 
 
 def _of_table(store: Store, version: Version) -> Iterator[pa.Table]:

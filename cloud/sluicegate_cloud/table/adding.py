@@ -42,13 +42,13 @@ class Added:
         if self._answers.added < _HELD:
             return
         folder = Path(self._stack.enter_context(TemporaryDirectory(prefix="sluicegate-shares-")))
-        for cell, some in _by_cell(self._answers.shares(), self._definition):
+        for cell, some in by_cell(self._answers.shares(), self._definition):
             pq.write_table(some, folder / f"{cell}.parquet", compression="zstd", compression_level=1)
             self._spilled.setdefault(cell, []).append(folder / f"{cell}.parquet")
 
     def write(self, store: Store, index: dict[str, Any], of_all: dict[str, Ranges]) -> None:
         """The files of all cells that are touched, with those rows of old ones that are not answered anew."""
-        new = dict(_by_cell(self._answers.shares(), self._definition))
+        new = dict(by_cell(self._answers.shares(), self._definition))
         old = {int(cell): name for cell, name in index["shares"].items()}
         met = {cell for cell in old if meets(cell, self._definition, of_all)}
         for cell in sorted({*new, *self._spilled, *met}):
@@ -61,10 +61,10 @@ class Added:
             kept = [table for table in rows if table.num_rows]
             index["shares"].pop(str(cell), None)
             if kept:
-                index["shares"][str(cell)] = store.write("shares", _by_group(pa.concat_tables(kept)), SHARES)
+                index["shares"][str(cell)] = store.write("shares", by_group(pa.concat_tables(kept)), SHARES)
 
 
-def _by_cell(table: pa.Table, definition: Definition) -> Iterator[tuple[int, pa.Table]]:
+def by_cell(table: pa.Table, definition: Definition) -> Iterator[tuple[int, pa.Table]]:
     """The rows of each cell."""
     cells = definition.grid.start_us(table["frame"].to_numpy()) // definition.cell_us
     order = np.argsort(cells, kind="stable")
@@ -87,7 +87,7 @@ def touched_shares(table: pa.Table, of_all: dict[str, Ranges]) -> Any:
     return out
 
 
-def _by_group(table: pa.Table) -> pa.Table:
+def by_group(table: pa.Table) -> pa.Table:
     """Sorted by it, so that a reader of some groups passes over the others."""
     encoded = table["group"].combine_chunks().dictionary_encode()
     ranks = np.argsort(np.argsort(np.array(encoded.dictionary.to_pylist(), object)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
@@ -36,19 +36,26 @@ def group(stream: str, names_of: Sequence[str] = (), tags: dict[str, str] | None
     return json.dumps([stream, {name: (tags or {}).get(name) for name in names_of}], ensure_ascii=False)
 
 
+def groups_of(definition: Definition, unit: Unit, tags: dict[tuple[str, str], dict[str, str]]) -> list[str]:
+    """All devices of its stream, and of each roll-up those with its tags; `tags` of each stream of a device."""
+    told = tags.get((unit.device, unit.stream))
+    return [group(unit.stream, by, told) for by in ((), *definition.by)]
+
+
 @dataclass
 class Answers:
     """What comes of a shard's units: `cells`, batches of window rows by cell; sums by group and frame; `spans`
     of devices; `marks`: by stream, the blocks of frames in which a reading is known to be.
 
     `revision`: the version they are for; `rewritten`: of each stream of a device the windows that are answered anew;
-    `tags`: of it.
+    `tags`: of it; `beside`: of windows of units that are taken (unit, frame, windows each) more columns.
     """
 
     definition: Definition
     revision: int
     rewritten: dict[tuple[str, str], Ranges]
     tags: dict[tuple[str, str], dict[str, str]]
+    beside: Callable[[Ints, Ints, Ints], dict[str, pa.Array]]
     cells: dict[int, list[pa.RecordBatch]] = field(default_factory=dict)
     held: int = 0
     spans: list[pa.Table] = field(default_factory=list)
@@ -127,6 +134,7 @@ class Answers:
             named
             | times
             | as_arrow(told, definition.aggregates)
+            | self.beside(owner, frame, windows)
             | {"windows": windows, REVISION: np.full(windows.size, self.revision)}
         )
         self.held += batch.num_rows
@@ -155,9 +163,7 @@ class Answers:
             self._fold()
 
     def _groups_of(self, unit: Unit) -> list[str]:
-        """All devices of its stream, and of each roll-up those with its tags."""
-        tags = self.tags.get((unit.device, unit.stream))
-        return [group(unit.stream, by, tags) for by in ((), *self.definition.by)]
+        return groups_of(self.definition, unit, self.tags)
 
     def _fold(self) -> None:
         self._parts, self._size = [added_up(self._parts, ("group", "frame"), self._needed)], 0

@@ -34,7 +34,7 @@ def definition_of(
 ) -> Any:  # fmt: skip
     """What the table answers. Raises UsageError for what a table does not."""
     from sluicegate_cloud.definitions import lengths
-    from sluicegate_cloud.extras.asked import sorted_out
+    from sluicegate_cloud.extras.asked import sorted_out, tabled
     from sluicegate_cloud.table import job
     from sluicegate_cloud.table.versions import Store
 
@@ -42,13 +42,14 @@ def definition_of(
         raise click.UsageError("a table answers one window: give each of them a --table of its own")
     of = lengths(asked[0].spec)
     plain, carried = sorted_out(asked[0].aggregates)
-    if carried or tuple(asked[0].streams) != ("*",):
-        raise click.UsageError("a table has no quantiles and the like, and all streams: use --out for these")
+    more = tabled(carried, asked[0].aggregates)
+    if tuple(asked[0].streams) != ("*",):
+        raise click.UsageError("a table has all streams: use --out for some")
     there = Store(table).load()
     if there and shards not in (None, there.definition.shards):
         raise click.UsageError(f"{table} has {there.definition.shards} shards, and {shards} are asked: leave it out")
     spread = {"shards": shards} if shards else {}
-    return job.definition_of(of.window_us, of.slide_us, plain, origin_us=of.origin_us, by=by, **spread)
+    return job.definition_of(of.window_us, of.slide_us, plain, origin_us=of.origin_us, by=by, carried=more, **spread)
 
 
 def into_table(
@@ -218,7 +219,7 @@ def quality(table: str, as_json: bool) -> None:
     store, version = loaded(table)
     found = known.quality(store, version)
     if not as_json:
-        for line in shown.lines(found, version.definition.aggregates):
+        for line in shown.lines(found, known.names_of(version.definition)):
             click.echo(line)
         return
     for row in (row for some in found for row in some.to_pylist()):

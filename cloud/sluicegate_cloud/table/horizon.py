@@ -33,11 +33,13 @@ def trim(store: Store, definition: Definition, index: Index, horizon_us: int) ->
             kept, gone = kept + file, gone + rows
         if kept:
             index["windows"][cell] = kept
-    for cell in _before(index["shares"], definition, horizon_us):
-        table = store.read(index["shares"].pop(cell))
-        rows = table.filter(pa.array(definition.grid.start_us(table["frame"].to_numpy()) >= horizon_us))
-        if rows.num_rows:
-            index["shares"][cell] = store.write("shares", rows)
+    for kind in ("shares", "carried"):
+        of_cells = index.get(kind, {})
+        for cell in _before(of_cells, definition, horizon_us):
+            table = store.read(of_cells.pop(cell))
+            rows = table.filter(pa.array(definition.grid.start_us(table["frame"].to_numpy()) >= horizon_us))
+            if rows.num_rows:
+                of_cells[cell] = store.write(kind, rows)
     if index["spans"]:
         table = store.read(index["spans"])  # whole ones: all devices' are cut alike where a device is near (`spans`)
         last = table["frame"].to_numpy() + table["windows"].to_numpy() - 1

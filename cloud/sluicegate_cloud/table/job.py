@@ -32,11 +32,14 @@ def definition_of(
     origin_us: int = 0,
     shards: int = SHARDS,
     by: Sequence[Sequence[str]] = (),
+    carried: Sequence[str] = (),
 ) -> Definition:
     """What a new table answers: a file holds days of windows, more where they are few. Raises SourceError."""
     days = -(-slide_us * _LEAST // DAY_US)
     names = tuple(dict.fromkeys(("count", *aggregates)))
-    return Definition(window_us, slide_us, origin_us, names, shards, days * DAY_US, by=_roll_ups(by))
+    return Definition(
+        window_us, slide_us, origin_us, names, shards, days * DAY_US, by=_roll_ups(by), carried=tuple(carried)
+    )
 
 
 def _roll_ups(by: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
@@ -74,7 +77,7 @@ def opened(store: Store, definition: Definition | None) -> Version:
 def _said(definition: Definition) -> str:
     by = "".join(f", by {'+'.join(names)}" for names in definition.by)
     return f"windows of {definition.window_us} us, sliding by {definition.slide_us} us from {definition.origin_us}, " \
-           f"{','.join(definition.aggregates)}{by}"  # fmt: skip
+           f"{','.join((*definition.aggregates, *definition.carried))}{by}"  # fmt: skip
 
 
 def merge(spark: SparkSession, sources: Sequence[str], table: str | Path, definition: Definition | None) -> Version:
@@ -85,7 +88,8 @@ def merge(spark: SparkSession, sources: Sequence[str], table: str | Path, defini
     listed = list_sources(sources)
     if listed.uris or listed.gateways:
         raise SourceError(
-            "a table is merged from folders, files and s3:// URLs; of a gateway or another URI use `cloud stream`"
+            "a table is merged from folders, files, s3:// and couchbases:// URLs; of a gateway or another URI use "
+            "`cloud stream`"
         )
     store = Store(table)
     with store.writing():

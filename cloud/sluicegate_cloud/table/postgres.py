@@ -24,7 +24,8 @@ from sluicegate_cloud.table.versions import Store, Version, is_same
 #: Where the database is said, so that a password is in no command line.
 ADDRESS = "SLUICEGATE_POSTGRES"
 _KEY = ("stream", "device", "tags", "window_start", "window_end")
-_KINDS = {"string": "text", "bigint": "bigint", "double": "double precision", "boolean": "boolean"}
+_KINDS = {"string": "text", "bigint": "bigint", "double": "double precision", "boolean": "boolean",
+          "array<double>": "double precision[]"}  # fmt: skip
 _ROWS = 1 << 15
 _LONGEST_NAME = 50
 
@@ -156,6 +157,14 @@ def _keyed(rows: pa.Table, tags: Sequence[str]) -> pa.Table:
         json.dumps(dict(zip(tags, of, strict=True)), ensure_ascii=False) if rollup else ""
         for rollup, *of in zip(*(rows[name].to_pylist() for name in (read.ROLLUP, *tags)), strict=True)
     ]
+    for at, column in enumerate(rows.columns):
+        if pa.types.is_list(column.type):
+            rows = rows.set_column(at, rows.column_names[at], pa.array(map(_array, column.to_pylist()), pa.string()))
     device = rows["device"].fill_null("")
     rows = rows.set_column(rows.column_names.index("device"), "device", device)
     return rows.append_column("tags", pa.array(text, pa.string()))
+
+
+def _array(values: list[float] | None) -> str | None:
+    """As PostgreSQL writes one."""
+    return None if values is None else f"{{{','.join(map(repr, values))}}}"

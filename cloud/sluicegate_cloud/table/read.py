@@ -8,6 +8,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from sluicegate_cloud.errors import SinkError
+from sluicegate_cloud.extras.asked import asked_of
+from sluicegate_cloud.extras.windows import columns_of
 from sluicegate_cloud.places.folder import Folder
 from sluicegate_cloud.schema import ddl
 from sluicegate_cloud.session import parallelism
@@ -31,6 +33,7 @@ def schema_of(definition: Definition) -> dict[str, str]:
     tags = dict.fromkeys(f"tag_{name}" for by in definition.by for name in by)
     return {
         **window_columns(definition.aggregates),
+        **columns_of(asked_of(definition.carried)),
         REVISION: "bigint",
         ROLLUP: "string",
         **dict.fromkeys(tags, "string"),

@@ -174,6 +174,7 @@ def following(
 ) -> Version:
     """The next version, of what came of the shards: the windows of all devices are answered first."""
     shards = version.shards | {str(number): name for number, (name, _) in done if name}
+    shards = dict(sorted(shards.items(), key=lambda of: int(of[0])))  # what they have is added up in this order
     shards |= _without_old_refusals(
         store, shards, {path: number for number, (_, one) in done for path in one.get("again", [])}
     )

@@ -15,6 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluicegate_cloud.documents import buffers_of
+from sluicegate_cloud.extras.asked import asked_of
+from sluicegate_cloud.extras.long import NONE
 from sluicegate_cloud.fleet import wire
 from sluicegate_cloud.fleet.sparse import ALL_TIME, Aside
 from sluicegate_cloud.table import aside as asides
@@ -22,6 +24,8 @@ from sluicegate_cloud.table import horizon
 from sluicegate_cloud.table import ledger as ledgers
 from sluicegate_cloud.table.adding import Added, meets
 from sluicegate_cloud.table.answering import Answers
+from sluicegate_cloud.table.carried.pieces import longs, widened
+from sluicegate_cloud.table.carried.windows import Carried
 from sluicegate_cloud.table.ranges import FIRST, LAST, Ranges, cut_at, merged, needed, rewritten, within
 from sluicegate_cloud.table.settled.folding import folded
 from sluicegate_cloud.table.settled.rows import Settled, load
@@ -37,6 +41,8 @@ EMPTY: Index = {
     "documents": {},
     "windows": {},
     "shares": {},
+    "carried": {},
+    "long": {},
     "spans": None,
     "streams": None,
     "marks": {},
@@ -86,9 +92,14 @@ def merge(
     touched = {of: times for of, times in touched.items() if of not in aside or aside[of].since_us != ALL_TIME}
     opening = _Opening(settled, table, aside, ledger)
     opening.open(ledger.runs_at(touched))
+    kept, asked = Kept(store, index["documents"], there_now), asked_of(definition.carried)
+    long = longs(kept, opening.ledger, definition.grid) if asked else NONE
+    index["long"] = {stream: of[None] for stream, of in long.where.items()}
+    touched = widened(asked, opening.ledger, long, touched) if asked else touched
     ranges = _ranges(definition, opening.ledger, touched, new is None, moved, turned)
-    answers = Answers(definition, version.number + 1, ranges, tags)
-    told |= _answer(store, index, opening, answers, there_now)
+    with Carried(definition, kept, opening.ledger, tags, long) as carried:
+        answers = Answers(definition, version.number + 1, ranges, tags, carried.columns)
+        told |= _answer(index, opening, answers, kept, carried)
     if version.horizon_us is not None:
         horizon.trim(store, definition, index, version.horizon_us)
     name = store.write_json("index", index)
@@ -172,12 +183,9 @@ class _Opening:
                 return units
 
 
-def _answer(store: Store, index: Index, opening: _Opening, answers: Answers, held: Packed) -> dict[str, Any]:
-    """Write the windows that `answers` is for, and what they add to those of all devices.
-
-    `held`: buckets by digest that need not be read again.
-    """
-    definition, ranges = answers.definition, answers.rewritten
+def _answer(index: Index, opening: _Opening, answers: Answers, kept: Kept, carried: Carried) -> dict[str, Any]:
+    """Write the windows that `answers` is for, and what they add to those of all devices."""
+    store, definition, ranges = kept.store, answers.definition, answers.rewritten
     of_all: dict[str, Ranges] = {}
     for (_, stream), mine in ranges.items():
         of_all[stream] = merged([*of_all.get(stream, []), *mine])
@@ -186,7 +194,8 @@ def _answer(store: Store, index: Index, opening: _Opening, answers: Answers, hel
     units_of = opening.units(definition, ranges, of_all)
     ledger = opening.ledger
     with Added(answers) as added:
-        for units, rows in gathered(Kept(store, index["documents"], held), ledger, units_of, wanted, definition.grid):
+        for units, rows in gathered(kept, ledger, units_of, wanted, definition.grid):
+            carried.take(units)
             for _ in answers.take(units, rows):
                 if answers.full:
                     written.write(answers)
@@ -195,6 +204,7 @@ def _answer(store: Store, index: Index, opening: _Opening, answers: Answers, hel
         written.finish()
         if definition.fleet:
             added.write(store, index, of_all)
+            carried.write(store, index, of_all)
     if definition.fleet:
         _write_spans(store, index, answers, ranges)
         index["marks"] = _marks(index, answers, {stream for stream, mine in of_all.items() if mine == [(FIRST, LAST)]})

@@ -12,6 +12,8 @@ import pyarrow.dataset as ds
 
 from sluicegate_cloud import alarms, quality, shares
 from sluicegate_cloud.errors import SinkError
+from sluicegate_cloud.extras.asked import asked_of
+from sluicegate_cloud.extras.windows import arrow
 from sluicegate_cloud.places.folder import Folder
 from sluicegate_cloud.report.told import Told
 from sluicegate_cloud.schema import PROBLEMS, RETIRED, USED
@@ -21,7 +23,6 @@ from sluicegate_cloud.table.ledger import used_columns
 from sluicegate_cloud.table.settled.rows import load, of_runs
 from sluicegate_cloud.table.versions import Store, Version
 
-_KINDS = {"string": pa.string(), "bigint": pa.int64(), "double": pa.float64(), "boolean": pa.bool_()}
 _SUMMED = ("readings", "buckets", "gap", "doubt", "hole", "lost")
 Row = dict[str, Any]
 
@@ -33,10 +34,11 @@ def of_table(store: Store, version: Version) -> Told:
     streams = [*quality.completeness(tallied)]
     definition = version.definition
     raised = [*alarms.alarms(tallied), *alarms.set_aside(tallied, set_aside(store, version))]
-    ends = ["count_high", "windows", *(f"{name}_exact" for name in definition.aggregates)]
+    aggregates = (*definition.aggregates, *(name for each in asked_of(definition.carried) for name in each.names))
+    ends = ["count_high", "windows", *(f"{name}_exact" for name in aggregates)]
     told: dict[str, Any] = {name: getattr(definition, name) for name in ("window_us", "slide_us", "origin_us")}
     told |= {"documents": quality.document_counts(tallied), "problems": problems}
-    told |= {"windows": shares.exact_shares(windows.to_batches(columns=ends), definition.aggregates)}
+    told |= {"windows": shares.exact_shares(windows.to_batches(columns=ends), aggregates)}
     told |= {"alarms": raised[: alarms.NAMED], "alarms_in_all": len(raised)}
     return Told(str(store.root), told | {"devices": quality.by_device(streams), "streams": streams}, windows)
 
@@ -100,7 +102,7 @@ def _windows(store: Store, version: Version) -> ds.Dataset:
     names = [*read.window_files(store, version)]
     if not names:
         raise SinkError(f"the table {store.root} holds no windows yet")
-    schema = pa.schema([(name, _KINDS[kind]) for name, kind in read.schema_of(version.definition).items()])
+    schema = arrow(read.schema_of(version.definition))
     if isinstance(store.place, Folder):
         found = ds.dataset([str(store.root / name) for name in names], schema=schema, format="parquet")
     else:

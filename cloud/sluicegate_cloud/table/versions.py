@@ -30,7 +30,19 @@ DAY_US = 86_400_000_000
 #: Versions that are kept for who still reads them, and for going back.
 KEPT = 8
 #: Folders of files that versions name. What else lies in a table, such as a stream's place, is not ours to remove.
-KINDS = ("documents", "ledger", "windows", "shares", "spans", "fleet", "streams", "sources", "index", "rollups")
+KINDS = (
+    "documents",
+    "ledger",
+    "windows",
+    "shares",
+    "carried",
+    "spans",
+    "fleet",
+    "streams",
+    "sources",
+    "index",
+    "rollups",
+)
 _VERSIONS = "versions"
 #: Files of a run that is under way are younger than this; what no version names and is older is of one that died.
 _ABANDONED_S = 24 * 3600
@@ -41,7 +53,7 @@ class Definition:
     """What a table answers; it stays the same for all versions of it.
 
     `cell_us`: the stretch of window starts, or of documents, that lies in one file; `shards`: into how many parts
-    streams are spread; `by`: names of tags, a list for each roll-up.
+    streams are spread; `by`: names of tags, a list for each roll-up; `carried`: what is asked of what buckets carry.
     """
 
     window_us: int
@@ -53,6 +65,7 @@ class Definition:
     fleet: bool = True
     by: tuple[tuple[str, ...], ...] = ()
     max_empty: int = MAX_EMPTY
+    carried: tuple[str, ...] = ()
 
     @property
     def grid(self) -> Grid:
@@ -62,7 +75,9 @@ class Definition:
     @classmethod
     def from_json(cls, told: dict[str, Any]) -> Definition:
         """As `asdict` and JSON have it."""
-        return cls(**told | {"aggregates": tuple(told["aggregates"]), "by": tuple(map(tuple, told["by"]))})
+        carried = tuple(told.get("carried", ()))
+        lists = {"aggregates": tuple(told["aggregates"]), "by": tuple(map(tuple, told["by"])), "carried": carried}
+        return cls(**told | lists)
 
 
 @dataclass(frozen=True)
@@ -257,4 +272,5 @@ def files_of_index(index: dict[str, Any]) -> Iterator[str]:
     yield from index.get("settled", ())
     for of in ("documents", "windows"):
         yield from (name for names in index[of].values() for name in names)
-    yield from index["shares"].values()
+    for of in ("shares", "carried"):
+        yield from index.get(of, {}).values()

@@ -13,6 +13,8 @@ import pyarrow.compute as pc
 
 from sluicegate_cloud.estimates.components import families, names
 from sluicegate_cloud.estimates.lower import lower
+from sluicegate_cloud.extras.asked import asked_of
+from sluicegate_cloud.extras.long import NONE, Longs, together
 from sluicegate_cloud.fleet.groups import Groups
 from sluicegate_cloud.fleet.wire import numbers
 from sluicegate_cloud.grid import Axis, Columns, Ints, expand_ranges, stretches
@@ -21,6 +23,7 @@ from sluicegate_cloud.merging.combining import added_up, combined
 from sluicegate_cloud.spans import block_of, cut_spans
 from sluicegate_cloud.table.adding import frames_of, touched_shares
 from sluicegate_cloud.table.answering import REVISION, column
+from sluicegate_cloud.table.carried.windows import OfAll
 from sluicegate_cloud.table.ranges import Ends, Ranges, crossing
 from sluicegate_cloud.table.versions import Definition, Store, Version
 
@@ -45,13 +48,18 @@ def cell(
     `version`: the one that is being made, with its new shards.
     """
     shares = [name for index in indexes if (name := index["shares"].get(str(number)))]
+    carried = [name for index in indexes if (name := index.get("carried", {}).get(str(number)))]
+    long = _longs(indexes)
     runs = {stream: near(of, version.definition) for stream, of in marks_of(indexes).items()}
 
     def part(some: Some) -> pa.Table:
         found = [_of_groups(store, name, some) for name in shares]
         found += _of_spans(store, version.definition, number, indexes, runs, some)
         table = _of_groups(store, old, some) if old else None
-        return _part(version, found, table, of_all)
+        more = (_of_groups(store, name, some) for name in carried)
+        touched = (of.filter(pa.array(touched_shares(of, of_all))) for of in more)
+        beside = OfAll(touched, asked_of(version.definition.carried), long)
+        return _part(version, found, table, of_all, beside)
 
     name = store.write_parts("fleet", map(part, _slices(store, [*shares, *([old] if old else [])])))
     store.settle()
@@ -77,12 +85,23 @@ def _of_groups(store: Store, name: str, some: Some) -> pa.Table:
     return store.read(name, None, [("group", ">=", low), *([] if high is None else [("group", "<", high)])])
 
 
-def _part(version: Version, shares: Sequence[pa.Table], old: pa.Table | None, of_all: dict[str, Ranges]) -> pa.Table:
+def _longs(indexes: list[dict[str, Any]]) -> Longs:
+    """By stream, where what any device's buckets carry has no answer."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    for index in indexes:
+        for stream, ranges in index.get("long", {}).items():
+            found.setdefault(stream, []).extend(map(tuple, ranges))
+    return Longs(0, {stream: {None: together(ranges)} for stream, ranges in found.items()})
+
+
+def _part(
+    version: Version, shares: Sequence[pa.Table], old: pa.Table | None, of_all: dict[str, Ranges], beside: OfAll
+) -> pa.Table:
     """The windows of some groups: those of `of_all` answered anew, and those that stay."""
     some = [table.filter(pa.array(touched_shares(table, of_all))) for table in shares if table.num_rows]
     rows = [table for table in some if table.num_rows]
     needed = [*names(families(version.definition.aggregates))]
-    out = [_added(pa.concat_tables(rows), version, needed)] if rows else []
+    out = [_added(pa.concat_tables(rows), version, needed, beside)] if rows else []
     if old is not None:
         out.append(old.filter(pa.array(~_rewritten(old, version.definition, of_all))))
     kept = [table for table in out if table.num_rows]
@@ -96,7 +115,7 @@ def long_spans(store: Store, version: Version, indexes: list[dict[str, Any]]) ->
     if not tables:
         return None
     table, marks, needed = pa.concat_tables(tables), marks_of(indexes), [*names(families(definition.aggregates))]
-    out = []
+    out, nothing = [], OfAll((), asked_of(definition.carried), NONE)
     at, groups_of = _exploded(table)
     for of in np.unique(groups_of).tolist():
         mine = _columns(table.take(pa.array(at[groups_of == of])), needed)
@@ -110,7 +129,7 @@ def long_spans(store: Store, version: Version, indexes: list[dict[str, Any]]) ->
         with np.errstate(all="ignore"):
             added = combined({name: mine[name][entry] for name in needed}, groups, families(definition.aggregates))
         of_group = np.zeros(groups.begin.size, np.int64)
-        out.append(_rows([of], of_group, first[groups.begin], windows[groups.begin], added, version))
+        out.append(_rows([of], of_group, first[groups.begin], windows[groups.begin], added, version, nothing))
     return store.write("fleet", pa.concat_tables(out)) if out else None
 
 
@@ -189,7 +208,7 @@ def _steps(first: Ints, last: Ints, size: int) -> Iterator[tuple[int, int]]:
     yield from zip(begins.tolist(), (np.append(begins[1:], size) - 1).tolist(), strict=True)
 
 
-def _added(table: pa.Table, version: Version, needed: list[str]) -> pa.Table:
+def _added(table: pa.Table, version: Version, needed: list[str], beside: OfAll) -> pa.Table:
     """Rows of `shares` → rows of windows, a row for each window of each group."""
     encoded = table["group"].combine_chunks().dictionary_encode()
     code = np.asarray(encoded.indices)
@@ -201,11 +220,11 @@ def _added(table: pa.Table, version: Version, needed: list[str]) -> pa.Table:
         added = combined({name: rows[name] for name in needed}, groups, families(version.definition.aggregates))
     frame = rows["frame"][groups.begin]
     windows = np.ones(frame.size, np.int64)
-    return _rows(encoded.dictionary.to_pylist(), code[groups.begin], frame, windows, added, version)
+    return _rows(encoded.dictionary.to_pylist(), code[groups.begin], frame, windows, added, version, beside)
 
 
 def _rows(
-    groups: Sequence[str], code: Ints, frame: Ints, windows: Ints, components: Columns, version: Version
+    groups: Sequence[str], code: Ints, frame: Ints, windows: Ints, components: Columns, version: Version, beside: OfAll
 ) -> pa.Table:
     """Windows as `windows.window_columns` has them, with `group`, and the tags of the roll-up; `code`: whose."""
     definition, grid = version.definition, version.definition.grid
@@ -230,6 +249,7 @@ def _rows(
         head
         | {"window_start": start, "window_end": end}
         | told
+        | beside.columns(groups, [stream for stream, _ in split], code, frame, windows)
         | {"windows": windows, REVISION: np.full(windows.size, version.number)}
     )
 

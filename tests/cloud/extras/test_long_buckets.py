@@ -60,7 +60,7 @@ def test_long_buckets_of_a_device_are_few_stretches(monkeypatch: pytest.MonkeyPa
     """Those that overlap are one; of more than may be the last covers all the others, and each bucket is counted."""
     monkeypatch.setattr(long, "MOST", 2)
     batches = [rows_of(("a", 0, 10), ("a", 10, 12), ("a", 14, 20)), rows_of(("a", 30, 31), ("a", 40, 50), ("b", 1, 2))]
-    found = [row for batch in long._joined(batches) for row in batch.to_pylist()]
+    found = [row for batch in long.stretches(batches) for row in batch.to_pylist()]
     assert [(row["device"], row["t_first"], row["t_last"], row["buckets"]) for row in found] == [
         ("a", 0, 12, 2),
         ("a", 14, 50, 3),

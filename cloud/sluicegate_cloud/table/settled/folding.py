@@ -48,8 +48,10 @@ Streams = Collection[tuple[str, str]]
 def folded(store: Store, table: pa.Table, definition: Definition, beside: Streams = ()) -> pa.Table:
     """A shard's ledger, with runs in place of documents where these are enough; `beside`: streams without runs.
 
-    What is refused comes last.
+    What is refused comes last. What buckets carry is answered of documents alone: there are no runs where it is asked.
     """
+    if definition.carried:
+        return table
     is_refused = pc.equal(table["fate"], REFUSED)
     placed, refused = table.filter(pc.invert(is_refused)), table.filter(is_refused)
     run = _runs_to_be(placed, definition, beside)

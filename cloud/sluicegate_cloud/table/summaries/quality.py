@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluicegate_cloud.extras.asked import asked_of
 from sluicegate_cloud.table import read
 from sluicegate_cloud.table.versions import Definition, Store, Version
 
@@ -35,7 +36,7 @@ def schema_of(definition: Definition) -> pa.Schema:
     windows with readings that is exact, and how wide its interval is relative to the greater end's magnitude (0 … 2),
     in the mean and at most. `lag_us`: from the last reading to when the version was made.
     """
-    widths = (f"{name}{end}" for name in definition.aggregates for end in ("_exact", "_width", "_width_most"))
+    widths = (f"{name}{end}" for name in names_of(definition) for end in ("_exact", "_width", "_width_most"))
     return pa.schema(
         [
             ("device", pa.string()), ("stream", pa.string()),
@@ -45,6 +46,12 @@ def schema_of(definition: Definition) -> pa.Schema:
             *((name, _INT) for name in ("first_us", "last_us", "lag_us")), ("tags", pa.map_(pa.string(), pa.string())),
         ]
     )  # fmt: skip
+
+
+def names_of(definition: Definition) -> tuple[str, ...]:
+    """What of its answers an interval of values is told of: not lists, and not times."""
+    asked = (each for each in asked_of(definition.carried) if each.kind not in ("top_k", "argmin", "argmax"))
+    return *definition.aggregates, *(name for each in asked for name in each.names)
 
 
 def quality(store: Store, version: Version) -> Iterator[pa.Table]:
@@ -115,7 +122,7 @@ def _shares(found: Row | None, definition: Definition) -> Row:
     out = {"windows": found["windows"], "complete": _of(found["complete"], found["windows"])}
     out |= {"completeness_least": found["share_least"], "completeness_mean": _of(found["share"], found["known"])}
     out |= {"resolution_us": _of(found["resolution"], found["covered"]), "resolution_most_us": found["resolution_most"]}
-    for name in definition.aggregates:
+    for name in names_of(definition):
         out[f"{name}_exact"] = _of(found[f"{name}_exact"], found["held"])
         out[f"{name}_width"] = _of(found[f"{name}_width"], found[f"{name}_told"])
         out[f"{name}_width_most"] = found[f"{name}_width_most"]
@@ -128,7 +135,7 @@ def _of(part: float, whole: int) -> float | None:
 
 def _measured(store: Store, version: Version, files: Iterable[str]) -> dict[tuple[str | None, str], Row]:
     """What the windows of some files come to, by device and stream."""
-    aggregates = version.definition.aggregates
+    aggregates = names_of(version.definition)
     held: list[pa.Table] = []
     for file in files:
         held.append(_added([_of_windows(_alone(store, file, aggregates), aggregates)], aggregates))
@@ -181,7 +188,7 @@ def _added(tables: Iterable[pa.Table], aggregates: Sequence[str]) -> pa.Table:
     how = dict.fromkeys(_SUMS, "sum") | {"share_least": "min", "resolution_most": "max"}
     for name in aggregates:
         how |= dict.fromkeys((f"{name}_exact", f"{name}_told", f"{name}_width"), "sum") | {f"{name}_width_most": "max"}
-    found = pa.concat_tables(tables).group_by(["device", "stream"]).aggregate([*how.items()])
+    found = pa.concat_tables(tables).group_by(["device", "stream"], use_threads=False).aggregate([*how.items()])
     return pa.table({name: found[name] for name in ("device", "stream")} | {
         name: found[f"{name}_{of}"] for name, of in how.items()
     })  # fmt: skip
