@@ -20,7 +20,9 @@ from sluicegate_cloud.table.versions import Store, Version
 pytestmark = pytest.mark.spark
 
 PAGE = Path(__file__).parents[3] / "docs/how-to/sql.md"
-DEFINITION = job.definition_of(24 * 60 * MINUTE, 60 * MINUTE, ("mean", "min", "max"), shards=1)
+DEFINITION = job.definition_of(24 * 60 * MINUTE, 60 * MINUTE, ("sum", "mean", "min", "max"), shards=1)
+#: Of one device's stream, each with the same readings.
+KEYS = ("press-1", "press-2")
 FROM, VIEW = "SELECT * FROM sluicegate_windows", "CREATE TEMPORARY VIEW "
 
 
@@ -33,9 +35,11 @@ def sql(spark: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def srv(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Documents of three boards in `chunks`, and a table of them, made in two runs."""
+    """Documents of three boards in `chunks`, one with keys, and a table of them, made in two runs."""
     folder, rng = tmp_path_factory.mktemp("srv"), random.Random(2)
-    documents = documents_of(random_fleet(rng, Cut(60 * MINUTE, 3, 0, 40), 3, 25, ordinary=True), "temp", rng)
+    fleet = random_fleet(rng, Cut(60 * MINUTE, 3, 0, 40), 3, 25, ordinary=True)
+    documents = documents_of(fleet, "temp", rng)
+    documents += [one for key in KEYS for one in documents_of(fleet[:1], f"load/{key}", rng, lost=0)]
     (folder / "chunks").mkdir()
     for at, data in enumerate(documents):
         (folder / "chunks" / f"{at}.json").write_bytes(data)
@@ -61,21 +65,45 @@ def of_table(srv: Path, number: int | None = None) -> tuple[Rows, Version]:
     return windows(store, version), version
 
 
+def blocks() -> list[str]:
+    """Each statement of the how-to."""
+    return re.findall(r"^```sql\n(.*?)^```$", PAGE.read_text("utf-8"), re.S | re.M)
+
+
 def test_the_statements_of_the_how_to_run(sql: Any, srv: Path) -> None:
     """Each block of SQL, on these folders: there are rows where a question has any."""
-    blocks = re.findall(r"^```sql\n(.*?)^```$", PAGE.read_text("utf-8"), re.S | re.M)
-    found = [sql.sql(block.replace("/srv", str(srv))).collect() for block in blocks]
-    assert [at for at, rows in enumerate(found) if rows] == [0, 5, 6, 7], [len(rows) for rows in found]
-    assert sql.table("streams").count() == 3
+    found = [sql.sql(block.replace("/srv", str(srv))).collect() for block in blocks()]
+    assert [at for at, rows in enumerate(found) if rows] == [0, 5, 6, 7, 8], [len(rows) for rows in found]
+    assert sql.table("streams").count() == 3 + len(KEYS)
     assert {row["device"] for row in sql.table("devices").collect()} == {f"board-{at}" for at in range(3)}
     told = {"import sluicegate_cloud", "sluicegate_cloud.register(spark)"}
     assert told <= {line.partition("  #")[0] for line in PAGE.read_text("utf-8").splitlines()}
 
 
+def test_keys_of_a_name_are_added_up(sql: Any, srv: Path) -> None:
+    """The how-to's statement: two keys with equal readings have twice the counts and sums of each, one maximum."""
+    (block,) = (
+        of for of in re.findall(r"^```sql\n(.*?)^```$", PAGE.read_text("utf-8"), re.S | re.M) if "split_part" in of
+    )
+    sql.read.format("sluicegate").load(f"{srv}/fleet").createOrReplaceTempView("fleet")
+    rows = [row.asDict() for row in sql.sql(block).collect() if row["name"] == "load"]
+    one = {
+        of[4]: row
+        for of, row in of_table(srv)[0].items()
+        if of[:2] == ("board-0", "load/press-1") and row["windows"] == 1
+    }
+    assert len(rows) == len([row for row in one.values() if row["count_high"] > 0]) > 10
+    for row in rows:
+        start = round(row["since"].timestamp() * 1e6)
+        for name in ("count", "count_low", "count_high", "sum", "sum_low", "sum_high"):
+            assert row[name] == 2 * one[start][name]
+        assert (row["keys"], row["max"], row["completeness"]) == (2, one[start]["max"], one[start]["completeness"])
+
+
 def test_the_function_has_the_rows_of_the_merge(sql: Any, srv: Path) -> None:
     """Of documents, of a table, and of the format: the same windows."""
     wanted, _ = of_table(srv)
-    asked = f"{FROM}('{srv}/chunks', slide => '1h', window => '24h', aggregates => 'mean,min,max')"
+    asked = f"{FROM}('{srv}/chunks', slide => '1h', window => '24h', aggregates => 'sum,mean,min,max')"
     assert differences(keyed(sql.sql(asked).collect()), wanted)[:3] == []
     assert keyed(sql.sql(f"{FROM}('{srv}/fleet')").collect()) == wanted
     assert keyed(sql.read.format("sluicegate").load(f"file://{srv}/fleet").collect()) == wanted
@@ -119,7 +147,7 @@ def test_documents_and_buckets_as_they_are(sql: Any, srv: Path) -> None:
         (FROM + "('{srv}/fleet', window => '1h')", "is a table, which answers what it was made for"),
         (FROM + "('{srv}/chunks', window => '90min')", "is no whole number of slide"),
         (FROM + "('{srv}/chunks', aggregates => 'mode')", "choose from count, sum, mean"),
-        (FROM + "('{srv}/chunks', aggregates => 'slope(1h)')", "has no quantiles, slopes"),
+        (FROM + "('{srv}/chunks', aggregates => 'count_min(8,2)')", "keeps no sketches"),
         (FROM + "('{srv}/none')", "is not there"),
         (FROM + "('gs://bucket/x')", "a table cannot lie at gs://bucket/x"),
         (VIEW + "v1 USING sluicegate OPTIONS (path '{srv}/fleet', rows 'buckets')", "windows, streams"),
