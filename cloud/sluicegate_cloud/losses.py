@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sluicegate.format.gaps import NEVER, WIDTH
+from sluicegate.format.gaps import NEVER, NOWHERE, WIDTH
 from sluicegate_cloud.grid import Ints
 
 #: Losses of a line that may still be taken back: of more, those that reach least far stay told.
@@ -29,7 +29,7 @@ Loss = tuple[int, int, int, int]
 #: of a place that nobody knows.
 SURE, OPEN, OWED, PAID, ANYWHERE = range(5)
 #: From and to where a loss lies of which nobody can say where it lies.
-EARLIEST, LATEST = -(1 << 61), 1 << 61
+EARLIEST, LATEST = NOWHERE, 1 << 61
 Key = str | None
 _FIELDS = 4
 
@@ -273,7 +273,7 @@ class Losses:
         their sensor, it was set back by as much as is lacking, at most.
         """
         since = gap.since if gap.since != NEVER else self._recent(boards)
-        if since != NEVER and (gap.until == NEVER or since <= gap.first):
+        if since != NEVER and gap.until != NOWHERE and (gap.until == NEVER or since <= gap.first):
             beyond = lacks(gap, since)
             return min(since, gap.first) - beyond, gap.last + beyond
         oldest = [board.oldest for board in boards if board.oldest is not None]

@@ -8,9 +8,6 @@ import numpy as np
 
 from sluicegate_cloud.sameness import Buckets
 
-#: Fewer times do not say how much they vary.
-LEAST = 4
-
 
 class Pace(NamedTuple):
     """How many µs it mostly is from number to number, 0: that is not known; and by how much that varies."""
@@ -25,10 +22,11 @@ class Pace(NamedTuple):
         counts = np.append(buckets.n - 1, (buckets.n + np.maximum(buckets.whole("gap"), 0))[1:])
         says = (counts > 0) & (lengths > 0)
         counts, apart = counts[says], lengths[says] / counts[says]
-        if apart.size < LEAST:
+        if not apart.size:
             return cls(0.0, 0.0)
         mean = float(np.quantile(apart, 0.5, method="lower"))
-        return cls(mean, 1.5 * float(np.median(np.abs(apart - mean) * np.sqrt(counts))))
+        varies = 1.5 * float(np.median(np.abs(apart - mean) * np.sqrt(counts)))
+        return cls(mean, max(varies, mean / apart.size))  # few do not say how much it varies
 
     def lacks(self, steps: int, time: int) -> int:
         """How much longer than this time so many steps take. 0: they may just have been so fast, or some of them, of a

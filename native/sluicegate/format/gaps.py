@@ -14,6 +14,8 @@ from sluicegate.format.late import NEVER as NEVER
 from sluicegate.format.late import CameLate
 from sluicegate.format.payload import AS_READINGS, Body
 
+#: Of a loss in a bucket in which a clock was set back.
+NOWHERE = -(1 << 61)
 #: Numbers of a row of `gaps`: ordinal, gap, since, first, last, until.
 WIDTH = 6
 
@@ -69,7 +71,8 @@ def gaps(content: Body, late: Mapping[int, bytes]) -> array[int]:
     and `last` are a BoardClock's `recent`, `is_back` (NEVER: it does not say) and `began_back`, after the last bucket.
 
     What is missing before the last reading of a bucket: `first` and `last` are its times, `since` that of the last
-    reading before it that did not come late. `until`, where times went back before it: the oldest time so far.
+    reading before it that did not come late. `until`, where times went back before it: the oldest time so far;
+    NOWHERE, where they did in it, and nothing says where.
     What came late: it has a time between `first` and `last`; a reading alone where the document says which. `until` is
     0 where the clock is not set back, NEVER where the document does not say.
     """
@@ -89,8 +92,8 @@ def gaps(content: Body, late: Mapping[int, bytes]) -> array[int]:
             for row in _told(gap, ordinal, last, told, clock):
                 out.extend(row)
         elif gap > 0:
-            went_back = kind & LATE and kind & ORDERED
-            out.extend((ordinal, gap, clock.recent, first, last, oldest if went_back else NEVER))
+            until = NOWHERE if not kind & ORDERED else oldest if kind & LATE else NEVER
+            out.extend((ordinal, gap, clock.recent, first, last, until))
         elif gap < 0:
             for row in _late(kind, gap, (ordinal, n, first, last), single, clock.is_back):
                 out.extend(row)

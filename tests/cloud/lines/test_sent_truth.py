@@ -14,6 +14,7 @@ from sent_worlds import SECOND, Found, Held, Sent, World, buckets, document, ran
 from table_worlds import store_at, table_of, take_in
 from thorough import number
 
+from sluicegate_agent.backlog.rows import one_of
 from sluicegate_agent.streams import Stream
 from sluicegate_cloud.documents import ARROW
 from sluicegate_cloud.fleet import packed, wire
@@ -121,6 +122,24 @@ def test_a_clock_that_is_set_back_and_ahead_again_within_a_loss_hides_nothing(ba
         found.judge(mine, [(held, {*range(len(order))})], 2 * SECOND, 2 * SECOND)
     assert found.wrong == []
     assert found.windows > 10
+
+
+@pytest.mark.parametrize("since", [8, 12, 16])
+def test_a_clock_that_is_set_back_in_a_merged_bucket_hides_no_loss(since: int) -> None:
+    """What was lost just there may have any time, also where the bucket begins before it: here 20 to 25."""
+    clock = {number: (number - 15 * (number >= 23)) * SECOND for number in range(50)}
+    order = [Sent(number, time, ("s",)) for number, time in clock.items() if not 20 <= number < 26]
+    made = buckets(order, "s", Stream(1, "s", 4, 3_600 * SECOND))
+    last = 1 + max(at for at, each in enumerate(made) if each.first <= 20)
+    begin = next(at for at, each in enumerate(made) if each.first >= since)
+    while last - begin > 1:
+        made[begin : begin + 2] = [one_of(made[begin : begin + 2], (), keeps=False)]
+        last -= 1
+    found, held = Found(), Held(clock, order, dict.fromkeys(range(20, 26), 20))
+    rows = in_batch([document("d", "s", made, made[0])], Grid(2 * SECOND, 1, 0), 10_000)
+    mine = [row for row in rows if row["device"] is not None]
+    found.judge(mine, [(held, {*range(len(order))})], 2 * SECOND, 2 * SECOND)
+    assert found.wrong == []
 
 
 @pytest.mark.parametrize("seed", range(number(400, 10)))
