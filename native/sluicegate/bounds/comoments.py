@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 from sluicegate.bounds.spans import EVERYTHING, Span, around, outward, point
 from sluicegate.bounds.view import View
 from sluicegate.monoids import Monoid, comoments
-from sluicegate.monoids.layout import COUNT, ORDERED, T_LAST, Op
+from sluicegate.monoids.layout import COUNT, ORDERED, T_LAST
 from sluicegate.records import Bounded
 
 _EPSILON = sys.float_info.epsilon
@@ -84,21 +84,13 @@ def estimate(window: View, monoid: Monoid) -> float | None:
     """The answer with the cut bucket's share taken: as if its readings lay evenly in time, along its own line."""
     own = window.layout.own_slots(monoid)
     if window.whole:
-        return _lowered(monoid, window.total[own])
+        return comoments.lowered(monoid, window.total[own])
     leaf, share = list(window.oldest[own]), window.cut.taken / window.oldest[COUNT]
     taken = _end_of_line(leaf, share) if monoid.kind in ("slope", "intercept") else _share_of_pair(leaf, share)
     if window.rest is None:
-        return _lowered(monoid, taken)
+        return comoments.lowered(monoid, taken)
     combine = comoments.combine_line if monoid.kind in ("slope", "intercept") else comoments.combine_pair
-    return _lowered(monoid, combine(taken, window.rest[own]))
-
-
-def _lowered(monoid: Monoid, slots: Sequence[Any]) -> float | None:
-    if monoid.kind == "slope":
-        return comoments.slope(slots, monoid.options[0])
-    if monoid.kind == "intercept":
-        return comoments.intercept(slots, monoid.options[0])
-    return comoments.covariance(slots, monoid.ddof) if monoid.kind == "covariance" else comoments.correlation(slots)
+    return comoments.lowered(monoid, combine(taken, window.rest[own]))
 
 
 def _end_of_line(leaf: list[Any], share: float) -> list[Any]:
@@ -248,9 +240,7 @@ def _range(window: View, slots: Sequence[Any], which: int, monoid: Monoid) -> fl
 
 
 def _extremes(window: View, slots: Sequence[Any], which: int, monoid: Monoid) -> tuple[float, float]:
-    at = window.layout.dimensions.index(monoid.reads[which])
-    low, high = (slots[window.layout.slot(op, at)] for op in (Op.LOW, Op.HIGH))
-    return low, high
+    return window.extremes(slots, window.layout.dimensions.index(monoid.reads[which]))
 
 
 def _box(window: View, monoid: Monoid) -> Box:

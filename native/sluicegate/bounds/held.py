@@ -28,7 +28,7 @@ Line = Callable[[float], float]
 def estimate(window: View, monoid: Monoid) -> float | None:
     """The answer with the cut bucket's share taken by time, each part of it at the bucket's own mean."""
     area, lost, first, last, value, back = window.total[window.layout.own_slots(monoid)]
-    low, high = _extremes(window, monoid, window.total)
+    low, high = window.extremes(window.total, window.layout.dimension_of(monoid))
     if back:
         return min(max((area + lost) / float(last - first), low), high) if window.late and last > first else None
     if window.whole:
@@ -43,7 +43,7 @@ def estimate(window: View, monoid: Monoid) -> float | None:
 def interval(window: View, monoid: Monoid, value: float | None) -> Bounded:
     """Between which values the mean over time lies."""
     slots = window.total[window.layout.own_slots(monoid)]
-    low, high = _extremes(window, monoid, window.total)
+    low, high = window.extremes(window.total, window.layout.dimension_of(monoid))
     margin = max(abs(low), abs(high)) * _MARGIN + (0.0 if low == high else _LOST)
     if window.late:
         return _moved(value, low, high, low == high)
@@ -72,7 +72,7 @@ def _after(window: View, monoid: Monoid) -> tuple[float, float, Sequence[Any]]:
 
 def _cut(window: View, monoid: Monoid) -> tuple[float, float]:
     after, until, leaf = _after(window, monoid)
-    low, high = _extremes(window, monoid, window.oldest)
+    low, high = window.extremes(window.oldest, window.layout.dimension_of(monoid))
     whole, area = float(leaf[3] - leaf[2]), leaf[0] + leaf[1]
     least, most = _held_for(window, monoid)
     if until + least == 0.0 and most == 0.0:
@@ -105,9 +105,3 @@ def _held_for(window: View, monoid: Monoid) -> tuple[float, float]:
         elif o_last >= end - window.cut.least:
             least = max(least, last - t_last)
     return float(least), float(max(least, most))
-
-
-def _extremes(window: View, monoid: Monoid, slots: Sequence[Any]) -> tuple[float, float]:
-    at = window.layout.dimension_of(monoid)
-    low, high = (slots[window.layout.slot(op, at)] for op in (Op.LOW, Op.HIGH))
-    return low, high

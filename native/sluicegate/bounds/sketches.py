@@ -7,7 +7,6 @@ different values as the whole buckets hold are certainly there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from sluicegate.bounds.view import View
@@ -80,15 +79,10 @@ def _distinct(window: View, monoid: Monoid) -> DistinctCount:
     everything: DistinctCount = lowered(monoid, window.total[own])
     if window.whole:
         return everything
-    inside = 0.0 if window.rest is None else _estimate(monoid, window.rest[own])
+    inside = 0.0 if window.rest is None else lowered(monoid, window.rest[own]).estimate
     cut = max(0.0, everything.estimate - inside)
     share = window.cut.taken / window.oldest[COUNT]
     return everything._replace(estimate=everything.estimate - cut * (1.0 - share), cut=cut, least=_told(window, monoid))
-
-
-def _estimate(monoid: Monoid, slots: Sequence[Any]) -> float:
-    found: DistinctCount = lowered(monoid, slots)
-    return found.estimate
 
 
 def _told(window: View, monoid: Monoid) -> int:

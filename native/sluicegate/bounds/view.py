@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sluicegate.monoids.layout import COUNT, T_FIRST, Layout
+from sluicegate.monoids.layout import COUNT, T_FIRST, Layout, Op
 from sluicegate.records import Cut
 
 Slots = tuple[Any, ...]
@@ -32,3 +33,7 @@ class View(NamedTuple):
         """No reading of the oldest bucket that is inside has an earlier time."""
         first = int(self.oldest[T_FIRST])
         return first if self.cutoff is None else max(first, self.cutoff + 1)
+
+    def extremes(self, slots: Sequence[Any], dimension: int) -> tuple[float, float]:
+        """The least and the greatest value of a dimension that a partial tells."""
+        return slots[self.layout.slot(Op.LOW, dimension)], slots[self.layout.slot(Op.HIGH, dimension)]

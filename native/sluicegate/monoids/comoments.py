@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from math import inf, isfinite, sqrt
 from typing import Any
 
+from sluicegate.monoids.monoid import Monoid
+
 Slots = list[Any]
 
 
@@ -48,6 +50,18 @@ def combine_pair(a: Sequence[Any], b: Sequence[Any]) -> Slots:
         n, a[1], a[2], a[3] + dx * share, a[4] + dy * share,
         (a[5] + b[5]) + dx * dx * both, (a[6] + b[6]) + dy * dy * both, (a[7] + b[7]) + dx * dy * both,
     ]  # fmt: skip
+
+
+def lowered(monoid: Monoid, slots: Sequence[Any]) -> float | None:
+    """The answer of one of the four that are read from such moments."""
+    match monoid.kind:
+        case "slope":
+            return slope(slots, monoid.options[0])
+        case "intercept":
+            return intercept(slots, monoid.options[0])
+        case "covariance":
+            return covariance(slots, monoid.ddof)
+    return correlation(slots)
 
 
 def slope(line: Sequence[Any], per: float) -> float | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import exp, sqrt
 from typing import Any
 
@@ -42,7 +41,7 @@ def _exact(layout: Layout, monoid: Monoid, total: Partial | None, leaves: int) -
     if kind == "time_weighted_mean":
         return _over_time(*total[slots[0] : slots[0] + 6])
     if kind in ("slope", "intercept", "covariance", "correlation"):
-        return _of_comoments(monoid, total[slots[0] : slots[0] + 9])
+        return comoments.lowered(monoid, total[slots[0] : slots[0] + 9])
     if kind == "frequency":
         return _per(monoid, float(leaves - 1), total[slots[0] + 1] - value)
     if kind == "compiled":
@@ -50,17 +49,6 @@ def _exact(layout: Layout, monoid: Monoid, total: Partial | None, leaves: int) -
         result = wide.own_lower(component.options, total[slots[0] : slots[0] + len(component.format)])
         return None if result != result else result
     return total[slots[0] + (kind.startswith("arg") or kind in ("min_count", "max_count"))]
-
-
-def _of_comoments(monoid: Monoid, slots: Sequence[Slot]) -> float | None:
-    match monoid.kind:
-        case "slope":
-            return comoments.slope(slots, monoid.options[0])
-        case "intercept":
-            return comoments.intercept(slots, monoid.options[0])
-        case "covariance":
-            return comoments.covariance(slots, monoid.ddof)
-    return comoments.correlation(slots)
 
 
 def _over_time(area: Slot, lost: Slot, first: Slot, last: Slot, value: Slot, steps_back: Slot) -> float | None:
