@@ -248,7 +248,7 @@ class Agent:
         if self.inputs and self.inputs.is_busy and not self._refusal:
             return 0.0
         idle = _BUSY if self.sync.is_busy else _IDLE
-        return min(idle, self.pipeline.patience / 4) if self.pipeline.pending else idle
+        return idle if self._refusal else min(idle, self.pipeline.left(time.monotonic()))
 
     def _commit_if_due(self, *, is_awaited: bool = False) -> None:
         """`is_awaited`: the broker waits for our acknowledgements, or who posted for an answer, and they for it."""

@@ -118,12 +118,12 @@ class Pipeline:
         self.silence.look(now)
         if not self._messages:
             return self.silence.waits or self.limits_wait or self.waiting_room.changed or self.saving.is_asked
-        return self.has_enough or now - self._since >= self.patience
+        return self.has_enough or self.left(now) <= 0
 
-    @property
-    def patience(self) -> float:
-        """Seconds that the first message of the open batch waits for others."""
-        return SOON if self.each is not None and self._messages >= SOME else self.config.commit.every.seconds
+    def left(self, now: float) -> float:
+        """Seconds that the first message of the open batch waits for others yet; without one, for ever."""
+        every = SOON if self.each is not None and self._messages >= SOME else self.config.commit.every.seconds
+        return max(0.0, self._since + every - now) if self._messages else float("inf")
 
     @property
     def has_enough(self) -> bool:

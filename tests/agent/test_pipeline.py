@@ -74,6 +74,22 @@ def board(tmp_path: Path) -> Iterator[Callable[..., Board]]:
         one.state.close()
 
 
+def test_a_turn_ends_when_the_commit_is_due(board: Callable[..., Board], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not up to a quarter of `commit.every` later; without a message nothing is due."""
+    now = [100.0]
+    monkeypatch.setattr("sluicegate_agent.pipeline.time.monotonic", lambda: now[0])
+    one = board()
+    every = one.config.commit.every.seconds
+    assert one.pipeline.left(now[0]) == float("inf")
+    one.pipeline.accept(bare(1, 1))
+    assert one.pipeline.left(now[0] + every / 4) == pytest.approx(every * 3 / 4)
+    assert not one.pipeline.due(now[0] + every / 2)
+    assert one.pipeline.left(now[0] + 2 * every) == 0
+    assert one.pipeline.due(now[0] + every)
+    one.pipeline.commit()
+    assert one.pipeline.left(now[0]) == float("inf")
+
+
 def test_packet_ids_come_after_the_commit_in_order(board: Callable[..., Board]) -> None:
     """Everything with QoS 1 is acknowledged once, duplicates and dead letters too, in the order of arrival."""
     one = board()
