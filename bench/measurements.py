@@ -52,6 +52,10 @@ SHOWN = {
         "what": "a plant of", "start_processor_s": "a start, s of processor", "after": "resident, all silent, MiB",
         "spoken": "once each has spoken, MiB", "planned": "planned, MiB",
     }),
+    "alerts": Shown("alerts", "alerts", {
+        "commit": "`commit.every`", "beside_s": "other messages a second", "changes": "changes", "told": "told",
+        "p50_ms": "p50, ms", "p99_ms": "p99, ms",
+    }),
     "wear": Shown("wear", "runs", {
         "streams": "streams, a reading a second each", "set": "set", "gb_a_day": "GB a day",
         "bytes_a_reading": "bytes a reading", "commits_a_day": "commits a day",

@@ -24,7 +24,7 @@ SECONDS = 20.0
 #: Changes of the alert a second.
 RATE = 16
 #: (`commit.every`, messages a second of another source).
-ASKED = (("20ms", 0), ("20ms", 1_000), ("1s", 0))
+ASKED = (("20ms", 0), ("20ms", 1_000), ("20ms", 5_000))
 WATCHED = {"topic": "plant/watched", "time": "t", "time_format": "us", "sequence": "n", "streams": {"heat": "x"}}
 BESIDE = WATCHED | {"topic": "plant/line", "streams": {"temp": "x"}}
 WINDOWS = [

@@ -54,6 +54,40 @@ def test_what_is_small_is_sent_at_once() -> None:
     assert len(sockets) == 2
 
 
+@pytest.mark.skipif(not hasattr(socket, "TCP_QUICKACK"), reason="Linux alone has it")
+def test_what_came_is_acknowledged_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the kernel, after each read, since it forgets the wish: else a broker holds its next word back for 40 ms."""
+    asked: list[Any] = []
+    plain = socket.socket.setsockopt
+    spy = lambda sock, *option: asked.append(option) or plain(sock, *option)  # type: ignore[func-returns-value]  # noqa: E731
+    monkeypatch.setattr(socket.socket, "setsockopt", spy, raising=False)
+    with peer(grant) as good:
+        link = Link(config(good.port), Counts())
+        until(lambda: link.poll(0.05, 10) is None or asked.count((socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)) >= 2)
+        link.close()
+
+
+def test_what_comes_one_by_one_is_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once a message waits for its commit; never longer than the turn may last, and not where a window is narrow."""
+    slept: list[float] = []
+    monkeypatch.setattr("sluicegate_agent.link.link.time.sleep", slept.append)
+    with peer(grant) as good:
+        link = Link(config(good.port), Counts())
+        until(lambda: link.poll(0.05, 10) is None or link.connection)
+        assert slept == []
+        link._unacknowledged = {1: 1}
+        ours, theirs = socket.socketpair()
+        monkeypatch.setattr(link._client, "socket", lambda: ours)
+        theirs.send(b"x")
+        link._exchange(0.004)
+        link._exchange(9.0)
+        link._granted_window.size = 20
+        link._exchange(9.0)
+        monkeypatch.undo()
+        link.close()
+    assert slept == [0.004, 0.02]
+
+
 @pytest.mark.parametrize(
     ("serve", "said"),
     [
