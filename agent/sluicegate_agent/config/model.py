@@ -372,12 +372,12 @@ class Config(Table, frozen=True):
     http: HttpConfig = HttpConfig()
     limits: LimitsConfig = LimitsConfig()
 
-    @property
+    @cached_property
     def streams(self) -> tuple[str, ...]:
         """The names of all streams that are there from the start, in the order of the file."""
         return tuple(stream for source in self.sources if not source.is_plant for stream in source.streams)
 
-    @property
+    @cached_property
     def plants(self) -> tuple[SourceConfig, ...]:
         """The sources whose streams come as they are heard of."""
         return tuple(source for source in self.sources if source.is_plant)
