@@ -52,6 +52,23 @@ def find_java() -> Path:
     raise JavaError(f"Spark needs Java {LEAST_VERSION} or newer, and there is none: {_REMEDY}")
 
 
+def archives() -> tuple[Path, Path]:
+    """Where the classes of this Java, and of this Spark in it, are kept as Java has them once they are loaded."""
+    import pyspark
+
+    java = find_java().resolve()
+    told = [str(java), str(java.stat().st_mtime_ns), pyspark.__version__, str(pyspark.__file__)]
+    name = hashlib.sha256("\n".join(told).encode()).hexdigest()[:12]
+    folder = private_folder("java-classes")
+    return folder / f"{name}-java.jsa", folder / f"{name}-spark.jsa"
+
+
+def use_of_archives() -> str:
+    """What to tell Java so that it uses both; nothing where they are not. One that does not fit Java leaves alone."""
+    base, spark = archives()
+    return f"-XX:SharedArchiveFile={base}:{spark} -Xlog:disable" if base.is_file() and spark.is_file() else ""
+
+
 def private_folder(name: str) -> Path:
     """A folder of this user's cache that nobody else can write; a temporary one where there is no writable home."""
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "sluicegate"

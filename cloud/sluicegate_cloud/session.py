@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from sluicegate_cloud.errors import JavaError, SparkError
-from sluicegate_cloud.java import java_home, private_folder
+from sluicegate_cloud.java import java_home, private_folder, use_of_archives
 
 #: How the URL of a Spark Connect server begins.
 REMOTE = "sc://"
@@ -60,7 +60,8 @@ def spark_session(
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     local = _LOCAL if master.startswith("local") else {}
     builder = SparkSession.builder.master(master).appName(app)
-    for key, value in {**SETTINGS, **local, **_quiet(), **(settings or {})}.items():
+    java_options = {"spark.driver.extraJavaOptions": f"{quiet()} {use_of_archives()}".strip()}
+    for key, value in {**SETTINGS, **local, **java_options, **(settings or {})}.items():
         builder = builder.config(key, value)
     with _java_home(str(java_home())):
         return _started(builder)
@@ -124,9 +125,9 @@ def _java_home(home: str) -> Iterator[None]:
             os.environ["JAVA_HOME"] = before
 
 
-def _quiet() -> dict[str, str]:
+def quiet() -> str:
     """Spark's own log off: what stops a job comes as one message. SLUICEGATE_DEBUG=1 shows its errors and stacks."""
     level = "error" if os.environ.get("SLUICEGATE_DEBUG") == "1" else "fatal"
     path = private_folder("spark") / f"log4j2-{level}.properties"
     path.write_text(_LOG4J.format(level=level))
-    return {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={path.as_uri()}"}
+    return f"-Dlog4j2.configurationFile={path.as_uri()}"

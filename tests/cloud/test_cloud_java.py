@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sluicegate_cloud import java
+from sluicegate_cloud import java, startup
 from sluicegate_cloud.errors import JavaError
 
 
@@ -101,3 +101,40 @@ def test_a_home_that_cannot_be_written_is_no_obstacle(monkeypatch: pytest.Monkey
 def test_the_session_module_is_importable_without_starting_anything() -> None:
     """Importing costs no JVM."""
     assert importlib.import_module("sluicegate_cloud.session").SETTINGS["spark.ui.enabled"] == "false"
+
+
+def test_what_is_kept_of_classes_is_of_one_java_and_used_once_both_are_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is told of what is not there; another Java has others."""
+    assert java.use_of_archives() == ""
+    base, spark = java.archives()
+    base.write_bytes(b"")
+    assert java.use_of_archives() == ""
+    spark.write_bytes(b"")
+    assert f"{base}:{spark}" in java.use_of_archives()
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "other", "21.0.1")))
+    assert java.use_of_archives() == ""
+
+
+def test_keeping_classes_replaces_what_was_there_only_once_all_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What Java cannot do is said with its last line, and the session starts as before."""
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "other", "21.0.1")))
+    with pytest.raises(JavaError, match="keeps no classes"):
+        startup.keep()
+    assert java.use_of_archives() == ""
+    made: list[list[str]] = []
+
+    def run(command: list[str]) -> None:
+        made.append(command)
+        for part in command[-1].split():
+            name, _, path = part.partition("=")
+            if name in ("-XX:ArchiveClassesAtExit", "-XX:SharedArchiveFile") and not Path(path).exists():
+                Path(path).write_bytes(b"classes")
+
+    monkeypatch.setattr(startup, "_run", run)
+    path = startup.keep()
+    assert (path.read_bytes(), len(made)) == (b"classes", 3)
+    assert str(path) in java.use_of_archives()
