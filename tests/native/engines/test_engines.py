@@ -8,6 +8,7 @@ import pytest
 from exact_windows import ALL, Exact
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thorough import number
 
 import sluicegate as sg
 
@@ -76,7 +77,7 @@ Readings = st.lists(
 Policies = st.one_of(st.integers(1, 40).map(sg.policies.count), st.integers(1, 90).map(sg.policies.time))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=number(150, 70), deadline=None)
 @given(Readings, Policies, st.sampled_from([0, 0, 4, 5, 7, 8, 16]))
 def test_random_streams(steps: list[tuple[float, int]], policy: Any, limit: int) -> None:
     """Any stream, policy and bucket limit: both engines keep the same leaves and give the same answers."""

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from test_chunks import KEY, doubted, older_chunk, stream
+from thorough import number
 
 from sluicegate.format import chunk as chunks
 from sluicegate.format.chunk import Chunk, ChunkError, columns, decode, encode
@@ -164,7 +165,7 @@ def test_a_forged_payload_does_no_harm(seed: int) -> None:
     payload = zlib.decompress(base64.b64decode(header["data"]), -15)
     kept = {key: header[key] for key in header if key not in ("data", "crc32")}
     refused = 0
-    for _ in range(300):
+    for _ in range(number(300, 120)):
         at = rng.randrange(len(payload))
         changed = payload[:at] + rng.randbytes(1) + payload[at + rng.randrange(2) :]
         document = forged(changed, **kept)
@@ -173,7 +174,7 @@ def test_a_forged_payload_does_no_harm(seed: int) -> None:
                 read(document)
             except ChunkError:
                 refused += 1
-    assert 200 < refused < 600
+    assert number(200, 80) < refused < number(600, 240)
 
 
 def test_what_cannot_be_a_chunk_is_not_encoded() -> None:

@@ -40,7 +40,7 @@ def test_buckets_are_the_twins_and_intervals_hold(case: str, name: str) -> None:
             windows.append(sg.Window(ALL, policy=policy, histograms=histograms))
     fast, slow = windows
     exact = Exact(policy)
-    for i, (value, time) in enumerate(list(zip(*read(name), strict=True))[: number(2400, 1000)]):
+    for i, (value, time) in enumerate(list(zip(*read(name), strict=True))[: number(2400, 601)]):
         for window in (fast, slow, exact):
             window.insert(value, time)
         assert (fast.footprint.created, len(fast)) == (slow.footprint.created, len(slow))

@@ -109,7 +109,7 @@ def test_shorter_windows_over_the_same_buckets() -> None:
     policies = {name: sg.policies.time(span) for name, span in spans.items()}
     windows = sg.Windows(ALL, policies=policies, histograms=[sg.Constrained(24)])
     models = {name: EventTime(span) for name, span in spans.items()}
-    for i, (value, time) in enumerate(stream("late", 3000, LENGTH, 5)):
+    for i, (value, time) in enumerate(stream("late", number(3000, 1400), LENGTH, 5)):
         windows.insert(value, time)
         for model in models.values():
             model.insert(value, time)

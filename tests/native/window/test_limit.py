@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from exact_windows import ALL, CLOCKS, SHAPES, Exact
 from test_histogram_windows import count, in_step, outside, stream, time
+from thorough import number, some
 from twins import core as pure
 
 import sluicegate as sg
@@ -46,7 +47,7 @@ def test_every_window_holds_the_exact_result(name: str, clock: str) -> None:
     """Shrunk and grown at random: intervals hold the truth, the edge never goes back, both cores agree to the bit."""
     fast, slow, exact = made(compiled.Core, name), made(pure.Core, name), Exact(WINDOWS[name][0])
     rng, start, edge = random.Random(zlib.crc32((name + clock).encode())), 0, -1
-    for shape in SHAPES[:6]:
+    for shape in some(SHAPES[:6], 3):
         for value, moment in stream(name + clock, shape, clock, 80):
             if rng.random() < 0.1:
                 limit = rng.randint(4, MOST)
@@ -72,7 +73,7 @@ def test_a_restart_knows_the_limit(name: str) -> None:
     histograms = [*histograms, sg.Constrained(MOST)]
     rng, rows = random.Random(5), {}
     going, rebuilt = (sg.Window(ALL, policy=policy, histograms=histograms) for _ in range(2))
-    for i, (value, moment) in enumerate(stream(name, SHAPES[0], "irregular", 900)):
+    for i, (value, moment) in enumerate(stream(name, SHAPES[0], "irregular", number(900, 450))):
         if rng.random() < 0.05:
             limit = rng.randint(4, MOST)
             going.limit_to(limit)
