@@ -38,7 +38,8 @@ def test_runs_over_parts_in_any_order_have_the_rows_of_one_run(seed: int, tmp_pa
     while sent:
         some, sent = sent[: (size := rng.randrange(1, 30))], sent[size:]
         version = take_in(parts, version, table_of(some, since=len(sent)))
-    assert differences(windows(parts, version), wanted)[:5] == []
+    center = max(map(abs, table_of(documents)["center"].to_pylist()))
+    assert differences(windows(parts, version), wanted, center)[:5] == []
 
 
 def test_long_streams_cut_by_time_have_the_rows_of_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
