@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from bench.engines.tables import Table, cells, machine, today
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "docs/measurements" / name for name in ("index.md", "papers.md", "comparison.md")]
+PAGES = [ROOT / "docs/measurements" / name for name in ("index.md", "engines.md", "papers.md", "comparison.md")]
 RESULTS = ROOT / "bench/results"
 Row = Mapping[str, Any]
 FIGURE = re.compile(r"–|[\d., →nµms]+")

@@ -50,6 +50,11 @@ GRANTED = "connected"
 Stage = Literal["away", "connecting", "subscribing", "granted"]
 
 
+def _pause(seconds: float) -> None:
+    """By select: libfaketime, with which users try wrong clocks, refuses a sleep once the clock is set back."""
+    select.select([], [], [], seconds)
+
+
 class Counts(Protocol):
     """Where the link counts: the state's counters, kept with the next commit."""
 
@@ -256,7 +261,7 @@ class Link:
             self._client.loop_write()
         if sock in readable:
             if self._unacknowledged and self._came < FEW and not self._granted_window.size:
-                time.sleep(min(self._gathers, timeout))
+                _pause(min(self._gathers, timeout))
             self._client.loop_read()
         end = time.monotonic() + READING
         while self._client.has_room and self._client.buffered and not self._client.loop_read():

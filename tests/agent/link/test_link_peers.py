@@ -70,7 +70,7 @@ def test_what_came_is_acknowledged_at_once(monkeypatch: pytest.MonkeyPatch) -> N
 def test_what_comes_one_by_one_is_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once a message waits for its commit; never longer than the turn may last, and not where a window is narrow."""
     slept: list[float] = []
-    monkeypatch.setattr("sluicegate_agent.link.link.time.sleep", slept.append)
+    monkeypatch.setattr("sluicegate_agent.link.link._pause", slept.append)
     with peer(grant) as good:
         link = Link(config(good.port), Counts())
         until(lambda: link.poll(0.05, 10) is None or link.connection)
