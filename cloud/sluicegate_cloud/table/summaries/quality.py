@@ -67,7 +67,7 @@ def part(store: Store, version: Version, name: str) -> pa.Table:
 
 def _of_shard(store: Store, version: Version, name: str) -> pa.Table:
     index = store.read_json(name)
-    known = _streams(store, [name])
+    known = _streams(store, name)
     files = (file for files in index["windows"].values() for file in files)
     measured = _measured(store, version, files)
     rows = [_row(version, of, told, measured.get(of)) for of, told in sorted(known.items())]
@@ -76,8 +76,9 @@ def _of_shard(store: Store, version: Version, name: str) -> pa.Table:
 
 def _of_all(store: Store, version: Version) -> pa.Table:
     known: dict[str, Row] = {}
-    for (_, stream), told in _streams(store, version.shards.values()).items():
-        known[stream] = _together(known[stream], told) if stream in known else told
+    for name in version.shards.values():
+        for (_, stream), told in _streams(store, name).items():
+            known[stream] = _together(known[stream], told) if stream in known else told
     files = [*version.fleet.values(), *([version.spans] if version.spans else [])]
     measured = _measured(store, version, files)
     some = ((None, stream) for stream in sorted(known))
@@ -85,10 +86,9 @@ def _of_all(store: Store, version: Version) -> pa.Table:
     return pa.Table.from_pylist(rows, schema_of(version.definition))
 
 
-def _streams(store: Store, names: Iterable[str]) -> dict[tuple[str, str], Row]:
-    files = (store.read_json(name)["streams"] for name in names)
-    rows = (row for file in files if file for row in store.read(file).to_pylist())
-    return {(row["device"], row["stream"]): row for row in rows}
+def _streams(store: Store, name: str) -> dict[tuple[str, str], Row]:
+    file = store.read_json(name)["streams"]
+    return {(row["device"], row["stream"]): row for row in store.read(file).to_pylist()} if file else {}
 
 
 def _together(a: Row, b: Row) -> Row:
@@ -113,7 +113,7 @@ def _maybe_missing(health: str | None) -> int | None:
     """What its agent counted when it sealed the newest document; a device may put anything there."""
     counters = json.loads(health).get("counters") if health else None
     found = counters.get("maybe_missing", 0) if isinstance(counters, dict) else None
-    return found if isinstance(found, int) and abs(found) < 1 << 62 else None
+    return found if type(found) is int and abs(found) < 1 << 62 else None
 
 
 def _shares(found: Row | None, definition: Definition) -> Row:

@@ -1,4 +1,4 @@
-"""The quality of a table's streams in lines for a terminal: of all devices, then the least complete ones."""
+"""The quality of a table's streams in lines for a terminal: of all devices and of each, the least complete ones."""
 
 from __future__ import annotations
 
@@ -10,27 +10,32 @@ from typing import Any
 
 import pyarrow as pa
 
-#: Streams of devices that are shown; the others are counted.
+#: Streams that are shown of all devices, and of each; the others are counted.
 MOST = 40
 Row = dict[str, Any]
 
 
 def lines(tables: Iterable[pa.Table], aggregates: Sequence[str]) -> Iterator[str]:
-    """A head, a line a stream of all devices, and some of devices, the least complete; `tables` as of `quality`."""
+    """A head, then lines of streams of all devices and of each; `tables` as of `quality`."""
     left = iter(tables)
     yield f"{'stream':<20}{'device':<20}{'windows':>10}{'complete':>10}{'least':>9}{'missing':>10}{'in doubt':>10}" \
           f"{'resolution':>12}{'lag':>10}  width of intervals (at most)"  # fmt: skip
-    for table in islice(left, 1):
-        yield from (_line(row, aggregates) for row in table.to_pylist())
+    for some, whose in ((islice(left, 1), "all devices"), (left, "devices")):
+        worst, count = _least_complete(some)
+        yield from (_line(row, aggregates) for row in worst)
+        if count > MOST:
+            yield f"… and {count - MOST:,} more streams of {whose}: --json has all"
+
+
+def _least_complete(tables: Iterable[pa.Table]) -> tuple[list[Row], int]:
+    """MOST of their rows, and how many there are."""
     worst: list[tuple[Any, ...]] = []
     count = 0
-    for table in left:
-        count += table.num_rows
-        some = ((_order(row), count, at, row) for at, row in enumerate(table.to_pylist()))
+    for table in tables:
+        some = ((_order(row), count + at, row) for at, row in enumerate(table.to_pylist()))
         worst = heapq.nsmallest(MOST, [*worst, *some])
-    yield from (_line(row, aggregates) for *_, row in worst)
-    if count > MOST:
-        yield f"… and {count - MOST:,} more streams of devices: --json has all"
+        count += table.num_rows
+    return [row for *_, row in worst], count
 
 
 def _order(row: Row) -> tuple[float, float]:
@@ -48,8 +53,13 @@ def _line(row: Row, aggregates: Sequence[str]) -> str:
 def _widths(row: Row, aggregates: Sequence[str]) -> str:
     """Of what is not exact in every window."""
     some = [name for name in aggregates if row[f"{name}_exact"] not in (None, 1.0)]
-    told = (f"{name} {row[f'{name}_width']:.2%} ({row[f'{name}_width_most']:.2%})" for name in some)
-    return ", ".join(told) or "exact"
+    return ", ".join(f"{name} {_width(row, name)}" for name in some) or "exact"
+
+
+def _width(row: Row, name: str) -> str:
+    """In the mean, and at most; of a window without an answer there is none."""
+    mean, most = row[f"{name}_width"], row[f"{name}_width_most"]
+    return "–" if mean is None else f"{mean:.2%} ({most:.2%})"
 
 
 def _short(name: str) -> str:

@@ -16,6 +16,8 @@ from table_worlds import Rows, definition_of, documents_of, store_at, table_of, 
 from test_devices import HEALTH, document
 from thorough import number
 
+from sluicegate.format.bucket import Builder
+from sluicegate.format.chunk import Chunk, encode
 from sluicegate_cloud.commands import cloud
 from sluicegate_cloud.names import ALL
 from sluicegate_cloud.table import job
@@ -125,3 +127,35 @@ def test_the_command_shows_the_least_complete_first(table: Any) -> None:
     assert told[0]["device"] is None
     assert {"complete", "mean_width_most", "lag_us"} <= {*told[0]}
     assert told[1]["tags"] in ({}, {"site": "north"})
+
+
+def test_an_aggregate_without_an_interval_and_odd_counters_are_shown(tmp_path: Path) -> None:
+    """A geometric mean of what is not positive has none; a device may say `true` where a number is expected."""
+    buckets, builder = [], Builder(-1.0)
+    for at in range(4):
+        builder.add(-1.0, at * SECOND)
+        buckets.append(builder.close())
+    health = HEALTH | {"counters": {"maybe_missing": True}}
+    sent = [encode(Chunk("d", "s", "0" * 16, -1.0, buckets, [None] * 4, health=health))]
+    definition = job.definition_of(2 * SECOND, 2 * SECOND, ("geometric_mean",), shards=1)
+    store, version = store_at(tmp_path / "table", definition)
+    take_in(store, version, table_of(sent))
+    ran = CliRunner().invoke(cloud, ["quality", str(store.root)])
+    assert ran.exception is None
+    assert "geometric_mean –" in ran.output
+    told = CliRunner().invoke(cloud, ["quality", str(store.root), "--json"]).output.splitlines()
+    assert [json.loads(line)["maybe_missing"] for line in told] == [None, None]
+
+
+def test_of_many_streams_the_least_complete_are_shown(tmp_path: Path) -> None:
+    """Of all devices, too: a message's key makes as many streams as there are keys."""
+    builder = Builder(1.0)
+    builder.add(1.0, SECOND)
+    bucket = builder.close()
+    sent = [encode(Chunk("d", f"s[{at}]", "0" * 16, 1.0, [bucket], [None])) for at in range(50)]
+    store, version = store_at(tmp_path / "table", job.definition_of(20 * SECOND, 20 * SECOND, ("mean",), shards=2))
+    take_in(store, version, table_of(sent))
+    shown = CliRunner().invoke(cloud, ["quality", str(store.root)]).output.splitlines()
+    assert len(shown) == 1 + 2 * (40 + 1)
+    assert shown[41].startswith("… and 10 more streams of all devices")
+    assert shown[-1].startswith("… and 10 more streams of devices")
