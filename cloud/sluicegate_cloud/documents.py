@@ -274,8 +274,11 @@ def _pairs(tags: dict[str, str] | None) -> list[tuple[str, str]] | None:
 
 
 def _health(told: dict[str, Any] | None) -> str | None:
-    """As JSON; what a device makes longer than MOST_HEALTH bytes is not kept."""
-    text = json.dumps(told) if told else ""
+    """As JSON; what a device makes longer than MOST_HEALTH bytes is not kept, nor numbers that JSON has not: 1e999."""
+    try:
+        text = json.dumps(told, allow_nan=False) if told else ""
+    except ValueError:
+        return None
     return text if text and len(text) <= MOST_HEALTH else None
 
 

@@ -138,3 +138,13 @@ def test_the_commands_print_them(table: Any) -> None:
     raised = CliRunner().invoke(cloud, ["alerts", root, "--silent", "1h"])
     assert raised.exit_code == 1
     assert len(raised.output.splitlines()) == 4
+
+
+def test_health_with_a_number_that_json_has_not_is_not_kept(tmp_path: Path) -> None:
+    """1e999 is JSON as it comes and Infinity when it is told; the document is used."""
+    sent = document("press-1", 0, health=HEALTH).replace(b'"late":3', b'"late":1e999')
+    store, version = store_at(tmp_path, job.definition_of(HOUR, HOUR, ("mean",), shards=1))
+    take_in(store, version, table_of([sent]))
+    (line,) = CliRunner().invoke(cloud, ["devices", str(store.root), "--json"]).output.splitlines()
+    told = json.loads(line, parse_constant=pytest.fail)
+    assert (told["readings"], told["counters"]) == (20, None)
