@@ -59,25 +59,45 @@ def archives() -> tuple[Path, Path]:
     java = find_java().resolve()
     told = [str(java), str(java.stat().st_mtime_ns), pyspark.__version__, str(pyspark.__file__)]
     name = hashlib.sha256("\n".join(told).encode()).hexdigest()[:12]
-    folder = private_folder("java-classes")
+    folder = _cached("java-classes")
+    _is_made(folder)  # where it cannot be written it may have them all the same
     return folder / f"{name}-java.jsa", folder / f"{name}-spark.jsa"
 
 
 def use_of_archives() -> str:
-    """What to tell Java so that it uses both; nothing where they are not. One that does not fit Java leaves alone."""
+    """What to tell Java so that it uses both; nothing where they are not, or others may write them.
+
+    One that does not fit Java leaves alone.
+    """
     base, spark = archives()
-    return f"-XX:SharedArchiveFile={base}:{spark} -Xlog:disable" if base.is_file() and spark.is_file() else ""
+    are_there = base.is_file() and spark.is_file() and not base.parent.stat().st_mode & 0o022
+    return f"{option(f'-XX:SharedArchiveFile={base}:{spark}')} -Xlog:disable" if are_there else ""
+
+
+def option(text: str) -> str:
+    """One of Java's, as Spark's launcher takes several: a folder may have a space in its name."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def private_folder(name: str) -> Path:
     """A folder of this user's cache that nobody else can write; a temporary one where there is no writable home."""
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "sluicegate"
+    folder = _cached(name)
+    return folder if _is_made(folder) else Path(tempfile.mkdtemp(prefix=f"sluicegate-{name}-"))
+
+
+def _cached(name: str) -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "sluicegate" / name
+
+
+def _is_made(folder: Path) -> bool:
+    """Whether it is there, and its owner alone can write it."""
     try:
-        (base / name).mkdir(parents=True, exist_ok=True)
-        (base / name).chmod(0o700)
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o700)
     except OSError:
-        return Path(tempfile.mkdtemp(prefix=f"sluicegate-{name}-"))
-    return base / name
+        return False
+    return os.access(folder, os.W_OK)
 
 
 def _java_of(home: Path) -> Path:

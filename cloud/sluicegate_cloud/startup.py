@@ -18,7 +18,8 @@ from sluicegate.format.bucket import Builder
 from sluicegate.format.chunk import Chunk, encode
 from sluicegate_cloud import job as batch
 from sluicegate_cloud.errors import JavaError
-from sluicegate_cloud.java import archives, find_java
+from sluicegate_cloud.java import archives, find_java, option
+from sluicegate_cloud.places.folder import locked
 from sluicegate_cloud.session import QUICK, quiet, spark_session
 from sluicegate_cloud.table import job
 
@@ -28,14 +29,19 @@ _MOST_S = 600
 
 
 def keep() -> Path:
-    """Keep the classes of a merge and of a table's merge, which this runs; where they are. Raises JavaError."""
+    """Keep the classes of a merge and of a table's merge, which this runs; where they are.
+
+    Raises JavaError, SinkError where the cache cannot be written.
+    """
     base, spark = archives()
-    with TemporaryDirectory(dir=base.parent) as folder:
+    busy = JavaError(f"another run keeps classes in {base.parent}: wait for it to end")
+    with locked(base.parent, busy), TemporaryDirectory(dir=base.parent) as folder:
         new = Path(folder) / base.name, Path(folder) / spark.name
         _run([str(find_java()), "-Xshare:dump", f"-XX:SharedArchiveFile={new[0]}"])
         _require(new[0])
-        new[0].replace(base)  # the second names the first by its path
-        _run([sys.executable, "-m", __name__, f"-XX:SharedArchiveFile={base} -XX:ArchiveClassesAtExit={new[1]}"])
+        new[0].replace(base)  # the second names the first by its path, and fits no other
+        options = f"-XX:SharedArchiveFile={base}", f"-XX:ArchiveClassesAtExit={new[1]}"
+        _run([sys.executable, "-m", __name__, " ".join(map(option, options))])
         _run([str(find_java()), "-Xshare:on", f"-XX:SharedArchiveFile={base}", "-version"])
         _require(new[1])
         new[1].replace(spark)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import shlex
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ from typing import Any
 import pytest
 
 from sluicegate_cloud import java, startup
-from sluicegate_cloud.errors import JavaError
+from sluicegate_cloud.errors import JavaError, SinkError
+from sluicegate_cloud.places import folder
 
 
 @pytest.fixture(autouse=True)
@@ -117,6 +119,35 @@ def test_what_is_kept_of_classes_is_of_one_java_and_used_once_both_are_there(
     assert java.use_of_archives() == ""
 
 
+def test_a_cache_with_a_space_or_that_cannot_be_written_lets_spark_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark's launcher takes what is quoted for one option; what others may write is not used; no folder is left."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "my cache"))
+    base, spark = java.archives()
+    base.write_bytes(b"")
+    spark.write_bytes(b"")
+    assert shlex.split(java.use_of_archives())[0] == f"-XX:SharedArchiveFile={base}:{spark}"
+    monkeypatch.setattr(java, "_is_made", lambda _: False)
+    made = list[str]()
+    monkeypatch.setattr(java.tempfile, "mkdtemp", lambda **of: made.append(str(of)))
+    assert f"{base}:{spark}" in java.use_of_archives()
+    base.parent.chmod(0o770)
+    assert java.use_of_archives() == ""
+    assert made == []
+
+
+def test_a_cache_that_cannot_be_written_keeps_no_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is said: a temporary folder would be found by nobody. So it is where another run keeps them."""
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(SinkError, match="cannot write"):
+        startup.keep()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with folder.locked(java.archives()[0].parent, RuntimeError()), pytest.raises(JavaError, match="another run"):
+        startup.keep()
+
+
 def test_keeping_classes_replaces_what_was_there_only_once_all_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,7 +160,7 @@ def test_keeping_classes_replaces_what_was_there_only_once_all_is_made(
 
     def run(command: list[str]) -> None:
         made.append(command)
-        for part in command[-1].split():
+        for part in shlex.split(command[-1]):
             name, _, path = part.partition("=")
             if name in ("-XX:ArchiveClassesAtExit", "-XX:SharedArchiveFile") and not Path(path).exists():
                 Path(path).write_bytes(b"classes")
