@@ -226,7 +226,7 @@ def _told(rows: pa.Table, begins: Ints, ends: Ints, names: Any) -> list[pa.Array
     out: dict[str, list[Any]] = {name: [] for name in ("lasts", "holes", "after")}
     for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
         mine = last[begin:end]
-        out["lasts"].append((mine if mine.size <= RECENT else np.append(mine[-1], mine[-RECENT:])).tobytes())
+        out["lasts"].append(mine[-RECENT:].tobytes())
         out["holes"].append(times[begin:end][hole[begin:end] > 0].tobytes())
         after = NOTHING
         for at in range(end - 1, begin - 1, -1):
