@@ -72,7 +72,8 @@ def test_a_next_run_fetches_what_is_new(url: str, tmp_path: Path, monkeypatch: p
     """A document never changes: its id says whether it was read, so a run goes on where one ended."""
     monkeypatch.setattr(server.Collection, "ids", lambda _: iter([*SENT][:30]))
     store, first = Store(tmp_path / "table"), list_sources([url])
-    lists = seen.noted(store, (), seen.listed(first.files, first.objects))
+    files = seen.listed(first.files, first.objects)
+    lists = seen.noted(store, (), files, files, [url])
     monkeypatch.setattr(server.Collection, "ids", lambda _: iter(SENT))
     again = list_sources([url])
     new = seen.unseen(store, lists, seen.listed(again.files, again.objects))

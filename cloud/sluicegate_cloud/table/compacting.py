@@ -61,7 +61,7 @@ def compact(spark: SparkSession, sources: Sequence[str], to: str | Path, *, remo
         documents = refused = 0
         if new.num_rows:
             with step(f"compacting {new.num_rows:,} documents", spark):
-                state, documents, refused = _taken(spark, store, state, new)
+                state, documents, refused = _taken(spark, store, state, new, files, sources)
         _clear(store, state)
         removed = _removed(store, state, sources) if remove and state.number else 0
     return Done(documents, refused, removed)
@@ -74,8 +74,9 @@ def _require_apart(listed: Listed, root: str) -> None:
 
 
 def _taken(
-    spark: SparkSession, store: Store, state: compacted.Compacted, new: pa.Table
-) -> tuple[compacted.Compacted, int, int]:
+    spark: SparkSession, store: Store, state: compacted.Compacted, new: pa.Table, files: pa.Table,
+    sources: Sequence[str],
+) -> tuple[compacted.Compacted, int, int]:  # fmt: skip
     """The next state, which counts; documents that are new in it, and files that cannot be read."""
     rows = read_files(spark, new["path"].to_pylist()).persist()
     try:
@@ -84,9 +85,9 @@ def _taken(
     finally:
         rows.unpersist()
     read = new.filter(pc.invert(pc.is_in(new["path"], value_set=pa.array(refused, pa.string()))))
-    lists = seen.noted(store, state.sources, read)
-    files = (*state.files, *(name for name, _ in written))
-    now = compacted.Compacted(state.number + 1, files, lists)
+    lists = seen.noted(store, state.sources, read, files, [*map(str, sources)])
+    names = (*state.files, *(name for name, _ in written))
+    now = compacted.Compacted(state.number + 1, names, lists)
     if read.num_rows:
         store.settle()
         try:

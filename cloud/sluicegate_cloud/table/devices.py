@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from sluicegate_cloud import alarms
 from sluicegate_cloud.schema import PROBLEMS
+from sluicegate_cloud.table.settled.refused import documents_of
 from sluicegate_cloud.table.streams import newer
 from sluicegate_cloud.table.told import ledgers, set_aside, tally
 from sluicegate_cloud.table.versions import DAY_US, Store, Version
@@ -111,15 +112,16 @@ def alerts(store: Store, version: Version, now_us: int, silent_us: int | None = 
     """
     for (device, stream), why in sorted(set_aside(store, version).items()):
         yield {"kind": alarms.SET_ASIDE, "device": device, "stream": stream, "text": why}
-    rejected = 0
+    rejected = named = 0
     for ledger in ledgers(store, version):
         yield from (_alarm(row) for row in alarms.alarms(tally(ledger)))
-        for row in _rejected(ledger):
-            rejected += 1
-            if rejected <= MOST:
+        for row, documents in _rejected(ledger):
+            rejected += documents
+            if named < MOST and documents == 1:
+                named += 1
                 yield row
-    if rejected > MOST:
-        text = f"{rejected - MOST:,} more documents are not used"
+    if rejected > named:
+        text = f"{rejected - named:,} more documents are not used"
         yield {"kind": REJECTED, "device": None, "stream": None, "text": text}
     if silent_us is not None:
         yield from silent(devices(store, version), now_us, silent_us)
@@ -144,8 +146,10 @@ def _alarm(row: Row) -> Row:
     return {name: row[name] for name in ("kind", "device", "stream", "text")}
 
 
-def _rejected(ledger: pa.Table) -> Iterator[Row]:
+def _rejected(ledger: pa.Table) -> Iterator[tuple[Row, int]]:
+    """An alert each, and of how many documents it tells."""
     some = ledger.filter(pc.is_in(ledger["fate"], value_set=pa.array(PROBLEMS)))
-    for row in some.select(["device", "stream", "path", "fate", "reason"]).to_pylist():
+    rows = some.select(["device", "stream", "path", "fate", "reason"]).to_pylist()
+    for row, documents in zip(rows, documents_of(some).tolist(), strict=True):
         text = f"{row['path']} ({row['fate']}): {row['reason']}"
-        yield {"kind": REJECTED, "device": row["device"], "stream": row["stream"], "text": text}
+        yield {"kind": REJECTED, "device": row["device"], "stream": row["stream"], "text": text}, documents

@@ -95,12 +95,14 @@ def merge(spark: SparkSession, sources: Sequence[str], table: str | Path, defini
     with store.writing():
         version = opened(store, definition)
         with step("looking for new documents"):
-            files = seen.unseen(store, version.sources, seen.listed(listed.files, listed.objects))
-        if not files.num_rows:
+            files = seen.listed(listed.files, listed.objects)
+            new = seen.unseen(store, version.sources, files)
+        if not new.num_rows:
             return version
-        documents = read_files(spark, files["path"].to_pylist())
-        with step(f"merging {files.num_rows:,} documents", spark):
-            return _taken(spark, store, version, documents, seen.noted(store, version.sources, files))
+        documents = read_files(spark, new["path"].to_pylist())
+        with step(f"merging {new.num_rows:,} documents", spark):
+            lists = seen.noted(store, version.sources, new, files, [*map(str, sources)])
+            return _taken(spark, store, version, documents, lists)
 
 
 def take(spark: SparkSession, documents: DataFrame, table: str | Path, definition: Definition | None) -> Version:

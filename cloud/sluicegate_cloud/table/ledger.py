@@ -22,6 +22,7 @@ from sluicegate_cloud.lines.placing import OWNED_BY, Document, Line, begun
 from sluicegate_cloud.losses import NOTHING, After, Before, Losses, losses_of
 from sluicegate_cloud.schema import REFUSED, RETIRED, USED
 from sluicegate_cloud.table.horizon import too_late
+from sluicegate_cloud.table.settled.refused import count, fewer
 from sluicegate_cloud.table.settled.rows import (
     LEDGER,
     Owner,
@@ -86,7 +87,7 @@ def judge(
     old_refused, refused = _refusals(old_refused, refused, readable)
     kept = pa.concat_tables([placed.filter(pa.array(~gone)), pa.Table.from_pylist(rows, LEDGER)])
     copies = new.num_rows - refused.num_rows - fresh.num_rows
-    told = pa.concat_tables([in_order(kept), old_refused, refused])
+    told = pa.concat_tables([in_order(kept), fewer(pa.concat_tables([old_refused, refused]))])
     return Judged(told, fresh, touched, copies, refused.num_rows)
 
 
@@ -100,7 +101,7 @@ def written(store: Store, ledger: pa.Table) -> Row:
     return {
         "ledger": store.write("ledger", ledger),
         "settled": files_of(ledger),
-        "refused": int(pc.sum(pc.equal(ledger["fate"], REFUSED)).as_py() or 0),
+        "refused": count(ledger),
     }
 
 

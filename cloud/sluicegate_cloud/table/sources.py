@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -56,12 +58,27 @@ def _spelled(files: pa.Table) -> pa.Array:
     return pc.binary_join_element_wise(*columns, "\n")
 
 
-def noted(store: Store, lists: tuple[str, ...], read: pa.Table) -> tuple[str, ...]:
-    """The lists of what is read once `read` is: a new one beside those there are, or one of all."""
+def noted(
+    store: Store, lists: tuple[str, ...], read: pa.Table, files: pa.Table, places: Sequence[str]
+) -> tuple[str, ...]:  # fmt: skip
+    """The lists of what is read once `read` is: a new one beside those there are, or one of all.
+
+    `files`: all that there are at `places`: what is there no longer leaves the one list, for nobody asks for it.
+    """
     if not read.num_rows:
         return lists
     if len(lists) < MOST_LISTS:
         return (*lists, store.write("sources", read))
     known = pa.concat_tables([*(store.read(name) for name in lists), read])
     last = np.unique(known["path"].to_numpy(zero_copy_only=False)[::-1], return_index=True)[1]
-    return (store.write("sources", known.take(pa.array(known.num_rows - 1 - last))),)
+    known = known.take(pa.array(known.num_rows - 1 - last))
+    return (store.write("sources", known.filter(pa.array(~_gone(known, files, places)))),)
+
+
+def _gone(known: pa.Table, files: pa.Table, places: Sequence[str]) -> Any:
+    """Which lie below one of the places, and are none of the files."""
+    below = np.zeros(known.num_rows, bool)
+    for place in places:
+        root = os.path.realpath(place) if Path(place).is_dir() else place
+        below |= np.asarray(pc.starts_with(known["path"], f"{root.rstrip('/')}/"))
+    return below & ~np.asarray(pc.is_in(known["path"], value_set=files["path"].combine_chunks()))

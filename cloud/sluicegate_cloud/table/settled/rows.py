@@ -74,7 +74,7 @@ def runs_of(table: pa.Table) -> Any:
 def files_of(table: pa.Table) -> list[str]:
     """Where the rows of its runs are."""
     runs = table["run"].drop_null().combine_chunks()
-    return sorted(runs.field("file").unique().to_pylist())
+    return sorted(runs.field("file").drop_null().unique().to_pylist())
 
 
 def of_runs(table: pa.Table, name: str, otherwise: Ints) -> Ints:
@@ -125,7 +125,7 @@ class Settled:
         """`table`, with the documents of the runs at some rows in their place; what is refused comes last."""
         some = np.zeros(table.num_rows, bool)
         some[[*at]] = True
-        some &= runs_of(table)
+        some &= runs_of(table) & np.asarray(pc.not_equal(table["fate"], REFUSED).combine_chunks())
         if not some.any():
             return table
         found = pa.concat_tables([table.filter(pa.array(~some)), *self._rows(table.filter(pa.array(some)))])
