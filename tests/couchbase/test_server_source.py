@@ -95,6 +95,19 @@ def test_few_documents_are_held_and_one_that_is_gone_is_told(url: str, monkeypat
     ]
 
 
+def test_a_document_that_is_no_json_stops_no_other(url: str) -> None:
+    """Somebody wrote bytes under an id such as chunks have: that one cannot be read, and says why."""
+    from couchbase.options import UpsertMultiOptions
+    from couchbase.transcoder import RawBinaryTranscoder
+
+    at = server.opened(f"{url}/_default/_default")
+    name = "press::raw::0000000000000001::0000000000000000"
+    assert not at.rows.upsert_multi({name: b"\0\1"}, UpsertMultiOptions(transcoder=RawBinaryTranscoder())).exceptions
+    found = rows([f"{at.root}/{name}", *list_sources([url]).files])
+    assert len(found) == 1 + len(SENT)
+    assert len([row["reason"] for row in found if row["reason"]]) == 1
+
+
 def test_a_server_that_does_not_answer_ends_the_run(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is set aside for its sake."""
     at = server.opened(f"{url}/_default/_default")

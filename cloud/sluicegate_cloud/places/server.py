@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from itertools import groupby, islice
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from sluicegate.errors import ConfigurationError
@@ -112,13 +113,26 @@ class Collection:
     def contents(self, ids: list[str]) -> dict[str, bytes]:
         """Those that are there. Raises PlaceError."""
         from couchbase.options import GetMultiOptions
-        from couchbase.transcoder import RawJSONTranscoder
 
-        found = self.rows.get_multi(ids, GetMultiOptions(transcoder=RawJSONTranscoder()))
-        for name, error in found.exceptions.items():
-            if type(error).__name__ != "DocumentNotFoundException":
-                raise PlaceError(f"{self.root} does not tell {name!r} ({type(error).__name__}): try again")
+        try:
+            found = self.rows.get_multi(ids, GetMultiOptions(transcoder=_as_they_are()))
+        except self.errors.CouchbaseException as error:
+            raise PlaceError(f"{self.root} does not tell its documents ({type(error).__name__}): try again") from error
+        for name, why in found.exceptions.items():
+            if type(why).__name__ != "DocumentNotFoundException":
+                raise PlaceError(f"{self.root} does not tell {name!r} ({type(why).__name__}): try again")
         return {name: bytes(result.value) for name, result in found.results.items()}
+
+
+def _as_they_are() -> Any:
+    """Bytes of documents of any kind: one that is no JSON is one that cannot be read, and the SDK would end the run."""
+    from couchbase.transcoder import RawJSONTranscoder
+
+    class Bytes(RawJSONTranscoder):  # type: ignore[misc]  # the SDK has no types
+        def decode_value(self, value: bytes, flags: int) -> bytes:
+            return value
+
+    return Bytes()
 
 
 def chunks(url: str) -> Iterator[Object]:
