@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -50,18 +51,19 @@ def pieces(ledger: Ledger, read: Read, rows: Ints, asked: Sequence[Asked]) -> li
     rows = rows[ledger.used[rows]]
     table = ledger.table.select([*_HEAD, "part"]).take(pa.array(rows)).to_pylist()
     heads = []
-    for row, told in zip(rows.tolist(), table, strict=True):
-        part = told.pop("part")
+    for row, head in zip(rows.tolist(), table, strict=True):
+        part = head.pop("part")
         packed = part["packed"] if ledger.of["part"][row] else read[row]["packed"]
         heads.append(
-            told | {"packed": packed, "buckets": int(ledger.of["buckets"][row]), "extras": read[row]["extras"]}
+            head | {"packed": packed, "buckets": int(ledger.of["buckets"][row]), "extras": read[row]["extras"]}
         )
     if not heads:
         return []
     batch = pa.RecordBatch.from_pylist(heads, _SCHEMA)
-    found = [row for some in rows_of(asked)([batch]) for row in some.to_pylist()]
-    found.sort(key=lambda row: (row["t_first"], row["incarnation"], row["first"]))
-    return [piece_of(row) for row in found]
+    told = (row for some in rows_of(asked)([batch]) for row in some.to_pylist())
+    found = [(row["t_first"], row["incarnation"], row["first"], piece_of(row)) for row in told]
+    found.sort(key=itemgetter(0, 1, 2))
+    return [piece for *_, piece in found]
 
 
 def longs(kept: Kept, ledger: Ledger, grid: Grid) -> Longs:

@@ -26,7 +26,9 @@ from sluicegate_cloud.table.units import Kept, Ledger, Unit
 from sluicegate_cloud.table.versions import Definition, Store
 
 #: Windows of groups of devices that are held: where there are more, they go to this machine's disk.
-_HELD = 1 << 15
+_HELD = 1 << 13
+#: Rows of windows that are held as objects: more are columns, a tenth of the size.
+_ROWS = 1 << 12
 _SHARES = pa.schema([("group", pa.string()), ("frame", pa.int64()), *STORED])
 Sums = dict[tuple[str, int], Share]
 
@@ -45,6 +47,7 @@ class Carried:
         self._asked = asked_of(definition.carried)
         self._schema = arrow(columns_of(self._asked))
         self._rows: list[dict[str, Any]] = []
+        self._told = self._schema.empty_table()
         self._at: dict[tuple[int, int], int] = {}
         self._sums: Sums = {}
         self._spilled: dict[int, list[Path]] = {}
@@ -58,7 +61,7 @@ class Carried:
 
     def take(self, units: Sequence[Unit]) -> None:
         """Answer the windows of these units, for `columns`, and add them to those of all devices."""
-        self._rows, self._at = [], {}
+        self._rows, self._told, self._at = [], self._schema.empty_table(), {}
         rows = [self._needed(unit) for unit in units] if self._asked else []
         if not rows:
             return
@@ -68,20 +71,28 @@ class Carried:
             some = pieces(self._ledger, read, mine, self._asked)
             for share in shares(some, grid, self._asked, unit.window):
                 frame = (share.start - grid.origin_us) // grid.slide_us
-                self._at[number, frame] = len(self._rows)
+                self._at[number, frame] = self._told.num_rows + len(self._rows)
                 self._rows.append(answered(unit.device, unit.stream, share, self._asked, self._long))
                 for of in groups:
                     _add(self._sums, (of, frame), share, self._asked)
-        if len(self._sums) >= _HELD:
-            self._spill()
+                if len(self._rows) >= _ROWS:
+                    self._tell()
+                if len(self._sums) >= _HELD:
+                    self._spill()
+        self._tell()
+
+    def _tell(self) -> None:
+        """The rows as columns."""
+        self._told = pa.concat_tables([self._told, pa.Table.from_pylist(self._rows, self._schema)])
+        self._rows = []
 
     def columns(self, unit: Ints, frame: Ints, windows: Ints) -> dict[str, pa.Array]:
         """Of windows of the units of `take`; null in spans, and where no reading can be."""
         if not self._asked:
             return {}
         keys = zip(unit.tolist(), frame.tolist(), windows.tolist(), strict=True)
-        at = [self._at.get((of, first)) if count == 1 else None for of, first, count in keys]
-        return _columns([{} if one is None else self._rows[one] for one in at], self._schema)
+        at = pa.array([self._at.get((of, first)) if count == 1 else None for of, first, count in keys], pa.int64())
+        return {name: self._told[name].take(at).combine_chunks() for name in self._schema.names}
 
     def _needed(self, unit: Unit) -> Ints:
         """The documents whose buckets may say something of its windows: also where others begin where these end."""
