@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Protocol
+from zlib import crc32
 
 from msgspec.structs import replace
 
@@ -119,8 +120,9 @@ class Alerts:
         self._judging = self._noted | {key: None for key in self._pipeline.touched if key[1] in self._of_window}
         silent = self._silent or [*self._silences(time.monotonic())]
         self._write(connection, [*self._of_answers(self._judging), *silent])
-        for waiting in self._taken.values():
-            save_message(connection, waiting)
+        for number, waiting in self._taken.items():
+            if number not in self._staged[2]:  # what gave way stays gone
+                save_message(connection, waiting)
 
     @property
     def changed(self) -> bool:
@@ -238,7 +240,9 @@ class Alerts:
         self._counted = amounts
 
     def _queued(self, told: Told, number: int) -> Waiting:
-        named = replace(told, id=f"{self.state.incarnation}-{number}", number=number)
+        # What it says is in it: a number that was lost with a damaged record is given once more.
+        said = crc32(f"{told.alert}/{told.stream} {told.state} {told.certainty} {told.time_us}".encode())
+        named = replace(told, id=f"{self.state.incarnation}-{number}-{said:08x}", number=number)
         return Waiting(named, bool(self.config.alerts.topic), self.config.alerts.webhook is not None)
 
     def _make_room(self, connection: sqlite3.Connection, new: int) -> list[int]:

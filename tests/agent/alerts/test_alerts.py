@@ -201,6 +201,34 @@ def test_a_full_queue_drops_the_oldest_with_a_count(board: Callable[..., Board])
     assert [*one.alerts.waiting] == [3, 4]
 
 
+@pytest.mark.parametrize("recorded", [False, True])
+def test_what_gave_way_stays_gone_when_one_of_two_took_it(board: Callable[..., Board], recorded: bool) -> None:
+    """The broker took it, the webhook did not, and the commit that keeps that makes room: no restart sends it again."""
+    one = board(alerts={"queue": 1, "webhook": "http://127.0.0.1:9/x"}, recorded=recorded)
+    one.take(3)
+    one.alerts.taken(1, mqtt=True)
+    one.take(0)
+    assert [*one.alerts.waiting] == [2]
+    one.restart()
+    assert [*one.alerts.waiting] == [2]
+
+
+def test_a_record_that_is_lost_gives_no_other_alert_the_same_id(board: Callable[..., Board], tmp_path: Path) -> None:
+    """The number goes back with it: who keeps one of each id would never see the next alert."""
+    one = board(recorded=True)
+    one.take(1, 1, 3)
+    (sent,) = one.alerts.waiting.values()
+    one.state.close()
+    for file in tmp_path.rglob("*.record"):
+        file.write_bytes(file.read_bytes()[:64] + bytes(max(0, file.stat().st_size - 64)))
+    one.open()
+    assert not one.alerts.waiting
+    one.take(0, 4)
+    (other,) = one.alerts.waiting.values()
+    assert (other.told.value, sent.told.value) == (4.0, 3.0)
+    assert other.told.id != sent.told.id
+
+
 def test_an_alert_that_is_no_more_leaves_nothing(board: Callable[..., Board], tmp_path: Path) -> None:
     """Its state goes; named again later it is judged anew."""
     one = board()
