@@ -14,14 +14,19 @@ from typing import TYPE_CHECKING, Any
 from sluicegate_agent.backlog.rows import READING_COST, ROW_COST
 from sluicegate_agent.config.broker import client_of
 from sluicegate_agent.errors import EnvironmentRefused, InputRefused
-from sluicegate_agent.identity.kinds import asked_before, changed_kinds, kind_of, kinds_of
+from sluicegate_agent.identity.kinds import asked_before, changed_kinds, kinds_of, known_by, without_their_place
 from sluicegate_agent.state.status import looked_into
 from sluicegate_agent.streams import Stream
 
 if TYPE_CHECKING:
     from sluicegate_agent.config import Config, WindowConfig
 
-_KINDS = {"sequence": "sequence numbers", "time": "their time and content", "bare": "neither number nor time"}
+_KINDS = {
+    "sequence": "sequence numbers",
+    "time": "their time and content",
+    "bare": "neither number nor time",
+    "once": "being handed out once",
+}
 
 
 class WouldLose(InputRefused):
@@ -126,9 +131,15 @@ def _sources(config: Config, connection: sqlite3.Connection) -> Iterator[str]:
             "still holds of it is not counted"
         )
     for source, was in changed_kinds(before, config):
+        now = _KINDS[known_by(source)]
         yield (
-            f"source {source.topic}: its messages were known again by {_KINDS[was]}, now by {_KINDS[kind_of(source)]}: "
+            f"source {source.topic}: its messages were known again by {_KINDS[was]}, now by {now}: "
             "one counted before that comes again would count twice, in doubt"
+        )
+    for source in without_their_place(before, config):
+        yield (
+            f"source {source.topic}: up to where its input {source.input} was read is not known under this name: what "
+            "counted before and is there yet would count twice, in doubt"
         )
     horizon = before.get("horizon", 0)
     if config.identity.horizon < horizon:

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from sluicegate_agent.config.inputs import BUILT_IN, MQTT
 from sluicegate_agent.identity.allowance import Allowance
 from sluicegate_agent.identity.bare import Bare
 from sluicegate_agent.identity.contents import Contents
@@ -30,6 +31,15 @@ def epochs_in_flight(config: Config) -> int:
     from what was, and few do while a batch is on its way.
     """
     return 3 * config.mqtt.receive_maximum if any(source.epoch for source in config.sources) else 64
+
+
+#: Inputs that say themselves what may come again.
+KNOWN = frozenset({MQTT, *BUILT_IN})
+
+
+def comes_until_acknowledged(source: SourceConfig, message: Message) -> bool:
+    """Whether a message comes again until it is acknowledged."""
+    return message.qos > 0 or source.input not in KNOWN
 
 
 def is_bare(source: SourceConfig) -> bool:
@@ -169,27 +179,30 @@ class Identities:
         found = Found(Verdict.NEW) if is_new else self._found(source, message, decoded)
         if found.verdict is Verdict.NEW:
             doubt = self.unsure.of_file if is_new else self.unsure.doubt
-            is_strange = decoded.source not in self._fixed and self._is_strange(message, decoded.source)
+            is_strange = self._is_strange(source, message, decoded.source)
             may_repeat = self.under_way.doubt(source, message, decoded)
             if doubt(decoded.time_us if source.time is not None else None) or is_strange or may_repeat:
                 found = found._replace(doubt=1)
         return found
 
-    def _is_strange(self, message: Message, sender: str) -> bool:
-        """Whether what looks new may have counted before its sender was forgotten."""
-        if self.strangers.doubt(message, sender):
+    def _is_strange(self, source: SourceConfig, message: Message, sender: str) -> bool:
+        """Whether what looks new may have counted before its sender, or its epoch, was forgotten."""
+        is_fixed, unanswered = sender in self._fixed, self.bare.unanswered
+        if not is_fixed and self.strangers.doubt(message, sender):
             return True
-        unanswered = self.bare.unanswered
-        return bool(unanswered) and not message.qos and unanswered.take(message, digest_of(message))
+        may_be_forgotten = not is_fixed or source.epoch is not None
+        is_posted = bool(unanswered) and may_be_forgotten and not message.qos
+        return is_posted and unanswered.take(message, digest_of(message))
 
     def _found(self, source: SourceConfig, message: Message, decoded: Decoded) -> Found:
         is_timed, sender = source.time is not None, decoded.source
         if sender not in self.sequences and sender not in self.contents:
             self.know(source, sender)
         if decoded.sequence is not None:
-            return self._check_number(self.sequences[sender], message, decoded, timed=is_timed)
+            return self._check_number(source, message, decoded, timed=is_timed)
         if is_timed:
-            may_be_copy = self.bare.copies.may_be(message)
+            # Of an input that others added nothing says whether it hands out again what it did before.
+            may_be_copy = source.input not in KNOWN or self.bare.copies.may_be(message)
             return self.contents[sender].check(message, decoded.time_us, may_be_copy=may_be_copy)
         return found_of(self.bare.check(message))
 
@@ -199,9 +212,10 @@ class Identities:
         content = content_of(message, decoded, timed=source.time is not None)
         return self.sequences[decoded.source].knows(decoded.sequence or 0, decoded.epoch, content)
 
-    def _check_number(self, sequences: Sequences, message: Message, decoded: Decoded, *, timed: bool) -> Found:
+    def _check_number(self, source: SourceConfig, message: Message, decoded: Decoded, *, timed: bool) -> Found:
+        sequences = self.sequences[decoded.source]
         content, time_us = content_of(message, decoded, timed=timed), decoded.time_us if timed else None
-        number, comes_again = decoded.sequence or 0, message.qos > 0
+        number, comes_again = decoded.sequence or 0, comes_until_acknowledged(source, message)
         if decoded.epoch is not None and sequences.knows(number, None, content, fresh=True):
             return Found(Verdict.DUPLICATE)  # it counted before the configuration named epochs
         found = sequences.check(number, decoded.epoch, content, time_us, comes_again=comes_again, dup=message.dup)

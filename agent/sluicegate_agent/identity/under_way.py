@@ -2,7 +2,9 @@
 
 That is so where the configuration has a source's messages known by something else than before: as many as a broker may
 have under way may come again, or as many as who posts may say again. And in a copied state: what the original counts
-since is sent to the copy with DUP where both speak to a broker under one client id.
+since is sent to the copy with DUP where both speak to a broker under one client id; and what it has read since, of a
+file for example, is read again by the copy. That is all that is there already, and so it is where the configuration
+gives what was read another name or input.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import sqlite3
 from typing import TYPE_CHECKING
 
 from sluicegate_agent.checksums import checksum, is_sound
-from sluicegate_agent.identity.kinds import asked_before, changed_kinds
+from sluicegate_agent.identity.kinds import asked_before, changed_kinds, readers, without_their_place
 from sluicegate_agent.identity.posted import AGAIN_MOST
 from sluicegate_agent.routing.routes import Route
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 #: the change in µs; under the empty name those of a copied state.
 NAME = "under way"
 _COPIED, _ALL = "", -1
+#: Messages and a time of a source that is read anew: all, until it has come to the end of what was there.
+_ANEW = 1 << 62, 1 << 62
 _Left = dict[str, tuple[int, int]]
 
 
@@ -45,11 +49,14 @@ class UnderWay:
         self._left = {
             name: (most if left == _ALL else left, at) for name, (left, at) in read(found and found[0]).items()
         }
-        changed = [source for source, _ in changed_kinds(asked_before(connection), config)]
+        before, is_new_copy = asked_before(connection), read(found and found[0]).get(_COPIED, (0, 0))[0] == _ALL
+        changed = [source for source, _ in changed_kinds(before, config)]
         for source in changed:
             self._left[_name(source)] = most if source.input == "mqtt" else max(most, AGAIN_MOST), until_us
+        anew = readers(config) if is_new_copy else without_their_place(before, config)
+        self._left |= {_name(source): _ANEW for source in anew}
         self.changed = False
-        if changed:  # before the state says that this configuration was asked
+        if changed or anew or is_new_copy:  # before the state says that this configuration was asked
             _write(connection, self._left)
 
     @property
@@ -65,6 +72,13 @@ class UnderWay:
     def holds(self, source: SourceConfig) -> bool:
         """Whether any message of a source may be a repeat."""
         return bool(self._left) and _name(source) in self._left
+
+    def caught_up(self, source: SourceConfig) -> None:
+        """All that was there when a source began to be read anew was read: what comes now nobody can have counted."""
+        name = _name(source)
+        if self._left.get(name, (0, 0))[1] == _ANEW[1]:
+            del self._left[name]
+            self.changed = True
 
     def doubt(self, source: SourceConfig, message: Message, decoded: Decoded) -> bool:
         """Whether a message that looks new may be one of them: then one less is to come."""

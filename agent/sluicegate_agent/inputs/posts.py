@@ -258,14 +258,15 @@ class Posts:
             return []
 
     def _may_be_new_again(self, post: Post) -> bool:
-        """Whether what it says may look new when it is said again: nothing tells it apart, or its sender is forgotten.
+        """Whether what it says may look new when it is said again: nothing tells it apart, or what did is forgotten.
 
         Then it is remembered until its sender has the answer.
         """
         source = post.source
         if post.key or source is None:
             return False
-        return is_bare(source) or (isinstance(source, Route) and source.keys.evict != "refuse")
+        is_told = source.epoch is None and not is_bare(source)
+        return not is_told or (isinstance(source, Route) and source.keys.evict != "refuse")
 
     def _take(self, post: Post, message: Message) -> None:
         """Count one message of a request, unless it was under its key."""

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("sluicegate.inputs")
 #: Seconds until an input that failed is opened again, at first and at most.
 _FIRST_DELAY, _LONGEST_DELAY = 1.0, 60.0
+#: Seconds that an input of others, which may read ahead, has to hand out what was there before nothing means the end.
+_READ_AHEAD = 60.0
 _Found = TypeVar("_Found")
 
 
@@ -49,11 +51,12 @@ class Running:
         self._source, self._most, self._pipeline, self._link = source, most, pipeline, link
         self._input = input_of(source.input)
         self._is_ours = source.input in BUILT_IN  # it keeps its own rows, and what it raises is a fault of the agent
-        self._row = POSITION + source.topic
+        self._row = f"{POSITION}{source.input} {source.topic}"  # what another input said means nothing to this one
         self.opened: Opened | None = None
         self._wakes: Any = None
         self._has_more = self._was_handed = False
         self._next_opening, self._delay = 0.0, _FIRST_DELAY
+        self._may_be_at_end = time.monotonic() + (0.0 if self._is_ours else _READ_AHEAD)
         self._repeats = Repeats(log)
         with pipeline.state.transaction() as connection:  # where it begins, before anything of it
             found = connection.execute("SELECT value FROM meta WHERE key = ?", (self._row,)).fetchone()
@@ -143,6 +146,7 @@ class Running:
                 message = self._asked(self._next)
                 if message is None:
                     self._has_more = False
+                    self._at_end()
                     break
                 self._count(message)
                 taken += 1
@@ -154,19 +158,36 @@ class Running:
         opened = self.opened
         message = opened.take() if opened else None
         position = opened.position if opened else None
+        if message is not None and not self._is_ours:
+            message = self._sound(message)
         if position is not None:
+            if not isinstance(position, bytes | bytearray):
+                raise TypeError(f"its position is of the type {type(position).__name__}, not bytes")
             if len(position) > POSITION_MOST:
                 raise ValueError(f"its position has {len(position)} bytes, {POSITION_MOST} are kept")
-            self._position = position
+            self._position = bytes(position)  # as it is now
         if message is not None:
             self._was_handed, self._delay = True, _FIRST_DELAY
         return message
 
+    def _sound(self, message: Any) -> Message:
+        """What others handed out, with nothing of it that brokers alone can say. Raises TypeError where it is none."""
+        if not isinstance(message, Message):
+            raise TypeError(f"it gives a {type(message).__name__}, not a Message")
+        topic, payload = message.topic, message.payload
+        if not isinstance(topic, str) or not isinstance(payload, bytes | bytearray):
+            kinds = type(topic).__name__, type(payload).__name__
+            raise TypeError("it gives a Message of {} and {}, not of a topic (str) and bytes".format(*kinds))
+        return Message(topic, bytes(payload[: self._most]), whole=len(payload) if len(payload) > self._most else 0)
+
+    def _at_end(self) -> None:
+        """Nothing is there: what comes from now on was not read before."""
+        if not (self.opened and self.opened.is_busy) and time.monotonic() >= self._may_be_at_end:
+            self._pipeline.identities.under_way.caught_up(self._source)
+
     def _count(self, message: Message) -> None:
         """It counts because it was handed out once; its number says what is missing, and whether it came before."""
-        source, topic, payload = self._source, message.topic, message.payload
-        if not self._is_ours and (message.packet_id or message.qos or len(payload) > self._most):
-            message = Message(topic, payload[: self._most], whole=len(payload))
+        source, topic = self._source, message.topic
         if topic != source.topic and source.filter.match(topic) is None:
             why = f'input "{source.input}" gives messages of {source.subscribed}'
             self._pipeline.refuse(message, self._pipeline.clock(), "unknown_topic", why)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from sluicegate.constants import LARGEST
 from sluicegate.format.items import columns, run_length
+from sluicegate_agent.identity.identities import comes_until_acknowledged
 from sluicegate_agent.identity.verdict import contents_of
 from sluicegate_agent.intake import across, lists, numbers
 from sluicegate_agent.messages import Message, Unreadable
@@ -84,7 +85,7 @@ class Runs:
             return 0, read
         times, values, taken = found[0], found[1], messages[begin : begin + len(run)]
         contents = contents_of(source.streams.items(), times, values)
-        sequences.take_run(series, contents, times[-1], comes_again=taken[0].qos > 0)
+        sequences.take_run(series, contents, times[-1], comes_again=comes_until_acknowledged(source, taken[0]))
         pipeline.guard.heard(source.topic, times[-1] - arrival)
         pipeline.identities.bare.all_passed(taken)
         pipeline.take_run(source, taken, times, values)
@@ -99,7 +100,8 @@ class Runs:
             return None
         if source is None or entry.shaping or not entry.is_ready(source):
             return None
-        if self._pipeline.identities.under_way.holds(source):
+        identities, is_posted = self._pipeline.identities, message.packet_id > 0 and not message.qos
+        if identities.under_way.holds(source) or (is_posted and identities.bare.unanswered):
             return None
         return source if source.format == "json" or numbers.may_hold(source) or lists.may_hold(source) else None
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,3 +52,30 @@ def receiver(tmp_path: Path) -> Iterator[Callable[..., Receiver]]:
     for one in made:
         one.inputs.close()
         one.desk.state.close()
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Puts a package of one module where Python finds it, with its entry points, as pip does."""
+    pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
+    from sluicegate_agent.config.inputs import input_of
+
+    place = tmp_path / "site"
+    place.mkdir()
+    monkeypatch.syspath_prepend(place)
+    input_of.cache_clear()
+    put_there: list[str] = []
+
+    def put(name: str, code: str, points: str) -> None:
+        put_there.append(name)
+        about = place / f"{name}-1.0.dist-info"
+        about.mkdir()
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        (about / "entry_points.txt").write_text(points)
+        (place / f"{name}.py").write_text(code)
+        importlib.invalidate_caches()
+
+    yield put
+    input_of.cache_clear()
+    for name in put_there:
+        sys.modules.pop(name, None)

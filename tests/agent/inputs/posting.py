@@ -18,6 +18,7 @@ TIMED = {"topic": "timed", "input": "http", "streams": {"x": "x"}, "time": "t", 
 BARE = {"topic": "bare", "input": "http", "streams": {"y": ""}, "format": "number"}
 LINES = {"topic": "lines", "input": "http", "streams": {"z": "m.z"}, "format": "line", "time_format": "s"}
 COARSE = TIMED | {"topic": "coarse", "streams": {"c": "x"}, "resolution": "1s"}
+BOOTED = {"topic": "booted", "input": "http", "streams": {"b": "x"}, "sequence": "n", "epoch": "boot"}
 OTHER = {"topic": "other", "streams": {"o": "o"}}
 
 
@@ -27,7 +28,7 @@ class Receiver:
     def __init__(self, folder: Path, **http: Any) -> None:
         self.port = free_port()
         listen = {"listen": f"127.0.0.1:{self.port}"} | http
-        self.desk = Desk(folder, [TIMED, COARSE, BARE, LINES, OTHER], http=listen)
+        self.desk = Desk(folder, [TIMED, COARSE, BARE, LINES, BOOTED, OTHER], http=listen)
         self.inputs = Inputs(self.desk.config, self.desk.pipeline, NoLink())
 
     def send(self, path: str, body: bytes, method: str = "POST", **headers: str) -> tuple[int, Any]:

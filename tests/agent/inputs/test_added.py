@@ -16,7 +16,6 @@ pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`"
 from desk import Desk
 
 from sluicegate_agent.config import ConfigError, build
-from sluicegate_agent.config.inputs import input_of
 from sluicegate_agent.inputs.inputs import Inputs
 from sluicegate_agent.inputs.no_broker import NoLink
 from sluicegate_agent.plan import plan
@@ -29,27 +28,6 @@ SOURCE = {"topic": "boiler", "input": "rows", "time": "at", "time_format": "s", 
 def block(kind: str, number: int = 0) -> str:
     """An example of the page."""
     return re.findall(rf"^```{kind}\n(.*?)^```$", SECTION, re.S | re.M)[number]
-
-
-@pytest.fixture
-def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
-    """Puts a package of one module where Python finds it, with its entry points, as pip does."""
-    place = tmp_path / "site"
-    place.mkdir()
-    monkeypatch.syspath_prepend(place)
-    input_of.cache_clear()
-
-    def put(name: str, code: str, points: str) -> None:
-        about = place / f"{name}-1.0.dist-info"
-        about.mkdir()
-        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        (about / "entry_points.txt").write_text(points)
-        (place / f"{name}.py").write_text(code)
-        importlib.invalidate_caches()
-
-    yield put
-    input_of.cache_clear()
-    sys.modules.pop("rows", None)
 
 
 class Boiler:

@@ -134,6 +134,24 @@ def test_a_key_knows_a_request_of_many_lines(receiver: Callable[..., Receiver], 
     assert one.desk.sums() == {"y": (10_000.0, 10_000)}
 
 
+@pytest.mark.parametrize("time", ["", ', "t": 1700000000'])
+def test_more_epochs_than_are_known_may_be_posted_again(receiver: Callable[..., Receiver], time: str) -> None:
+    """A sensor began anew nine times in a request whose sender had no answer: what is not known counts in doubt."""
+    one = receiver()
+    body = "".join(f'{{"n": {n}, "boot": {boot}, "x": 1{time}}}\n' for boot in range(9) for n in range(3)).encode()
+    with connected(one) as sock:
+        sock.sendall(request(body, "booted"))
+        while not one.desk.state.counters["accepted"]:
+            one.turn()
+    one.killed()
+    one.post("/in/booted", body)
+    counted, doubt = one.desk.state.counters["accepted"], one.desk.state.counters["undecidable"]
+    assert counted - doubt <= 27 <= counted
+    one.post("/in/booted", b'{"n": 0, "boot": 9, "x": 1}')
+    assert one.desk.state.counters["accepted"] == counted + 1
+    assert one.desk.state.counters["undecidable"] == doubt
+
+
 def test_a_request_that_was_told_to_come_again_is_not_taken(
     receiver: Callable[..., Receiver], monkeypatch: pytest.MonkeyPatch
 ) -> None:
