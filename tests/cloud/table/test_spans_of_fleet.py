@@ -48,9 +48,10 @@ def frames(ranges: Any) -> set[int]:
 def world(rng: random.Random) -> tuple[list[pa.Table], list[dict[str, Any]], set[int]]:
     """Spans in two shards, their indexes, and the windows that all devices' are answered one by one in."""
     tables = [
-        spans_of(*zip(*((rng.randrange(400), rng.randrange(2, 90)) for _ in range(5)), strict=True)) for _ in range(2)
+        spans_of(*zip(*((rng.randrange(-200, 400), rng.randrange(2, 90)) for _ in range(5)), strict=True))
+        for _ in range(2)
     ]
-    marks = [sorted(rng.sample(range(70), rng.randrange(4))) for _ in tables]
+    marks = [sorted(rng.sample(range(-30, 70), rng.randrange(4))) for _ in tables]
     indexes = [{"spans": str(at), "marks": {"s": of}} for at, of in enumerate(marks)]
     known = np.array(sorted({*marks[0], *marks[1]}), np.int64)
     return tables, indexes, frames(zip(*whole.near(known, DEFINITION), strict=True))
@@ -61,7 +62,8 @@ def test_cells_and_rows_of_spans_are_those_of_each_window(seed: int, monkeypatch
     """Window by window: which of them a span reaches, in which cells these lie, and how many spans each has."""
     rng = random.Random(seed)
     tables, indexes, near = world(rng)
-    of_all = {"s": run.merged((low := rng.randrange(500), low + rng.randrange(60)) for _ in range(rng.randrange(1, 5)))}
+    touched = ((low := rng.randrange(-200, 500), low + rng.randrange(60)) for _ in range(rng.randrange(1, 5)))
+    of_all = {"s": run.merged(touched)}
     rows = [row for table in tables for row in table.to_pylist()]
     reached = [frames([(row["frame"], row["frame"] + row["windows"] - 1)]) & near for row in rows]
     wanted = {str((3 + 10 * frame) // 500) for of in reached for frame in of & frames(of_all["s"])}
@@ -69,7 +71,7 @@ def test_cells_and_rows_of_spans_are_those_of_each_window(seed: int, monkeypatch
     assert run._cells_of_spans(store, DEFINITION, indexes, of_all) == wanted
     monkeypatch.setattr(whole, "MOST", rng.choice([3, 1 << 19]))
     runs = {stream: whole.near(of, DEFINITION) for stream, of in whole.marks_of(indexes).items()}
-    for cell in range(12):
+    for cell in range(-5, 12):
         low, high = whole.frames_of(cell, DEFINITION)
         found = whole._of_spans(store, DEFINITION, cell, indexes, runs, ("", None))
         got: dict[tuple[str, int], int] = {}
