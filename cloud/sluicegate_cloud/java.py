@@ -65,13 +65,27 @@ def archives() -> tuple[Path, Path]:
 
 
 def use_of_archives() -> str:
-    """What to tell Java so that it uses both; nothing where they are not, or others may write them.
+    """What to tell Java so that it uses both; nothing where they are not whole, or others may write them.
 
-    One that does not fit Java leaves alone.
+    One that does not fit Java leaves alone, but one that is cut short ends it.
     """
     base, spark = archives()
-    are_there = base.is_file() and spark.is_file() and not base.parent.stat().st_mode & 0o022
-    return f"{option(f'-XX:SharedArchiveFile={base}:{spark}')} -Xlog:disable" if are_there else ""
+    try:
+        sizes = kept_beside(base).read_text()
+        are_whole = sizes == sizes_of(base, spark) and not base.parent.stat().st_mode & 0o022
+    except OSError:
+        return ""
+    return f"{option(f'-XX:SharedArchiveFile={base}:{spark}')} -Xlog:disable" if are_whole else ""
+
+
+def kept_beside(base: Path) -> Path:
+    """The file that says how large both are: written last."""
+    return base.with_suffix(".kept")
+
+
+def sizes_of(base: Path, spark: Path) -> str:
+    """What it says."""
+    return f"{base.stat().st_size} {spark.stat().st_size}"
 
 
 def option(text: str) -> str:

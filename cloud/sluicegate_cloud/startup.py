@@ -18,8 +18,8 @@ from sluicegate.format.bucket import Builder
 from sluicegate.format.chunk import Chunk, encode
 from sluicegate_cloud import job as batch
 from sluicegate_cloud.errors import JavaError
-from sluicegate_cloud.java import archives, find_java, option
-from sluicegate_cloud.places.folder import locked
+from sluicegate_cloud.java import archives, find_java, kept_beside, option, sizes_of
+from sluicegate_cloud.places.folder import Folder, locked
 from sluicegate_cloud.session import QUICK, quiet, spark_session
 from sluicegate_cloud.table import job
 
@@ -39,12 +39,15 @@ def keep() -> Path:
         new = Path(folder) / base.name, Path(folder) / spark.name
         _run([str(find_java()), "-Xshare:dump", f"-XX:SharedArchiveFile={new[0]}"])
         _require(new[0])
+        kept_beside(base).unlink(missing_ok=True)
         new[0].replace(base)  # the second names the first by its path, and fits no other
         options = f"-XX:SharedArchiveFile={base}", f"-XX:ArchiveClassesAtExit={new[1]}"
         _run([sys.executable, "-m", __name__, " ".join(map(option, options))])
         _run([str(find_java()), "-Xshare:on", f"-XX:SharedArchiveFile={base}", "-version"])
         _require(new[1])
         new[1].replace(spark)
+        Folder.at(str(base.parent)).settle([base.name, spark.name])
+        kept_beside(base).write_text(sizes_of(base, spark))
     return spark
 
 

@@ -111,10 +111,16 @@ def test_what_is_kept_of_classes_is_of_one_java_and_used_once_both_are_there(
     """Nothing is told of what is not there; another Java has others."""
     assert java.use_of_archives() == ""
     base, spark = java.archives()
-    base.write_bytes(b"")
+    base.write_bytes(b"java")
+    spark.write_bytes(b"spark")
     assert java.use_of_archives() == ""
-    spark.write_bytes(b"")
+    java.kept_beside(base).write_text(java.sizes_of(base, spark))
     assert f"{base}:{spark}" in java.use_of_archives()
+    spark.write_bytes(b"spa")  # cut short it would end Java
+    assert java.use_of_archives() == ""
+    spark.unlink()
+    assert java.use_of_archives() == ""
+    spark.write_bytes(b"spark")
     monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "other", "21.0.1")))
     assert java.use_of_archives() == ""
 
@@ -127,6 +133,7 @@ def test_a_cache_with_a_space_or_that_cannot_be_written_lets_spark_start(
     base, spark = java.archives()
     base.write_bytes(b"")
     spark.write_bytes(b"")
+    java.kept_beside(base).write_text("0 0")
     assert shlex.split(java.use_of_archives())[0] == f"-XX:SharedArchiveFile={base}:{spark}"
     monkeypatch.setattr(java, "_is_made", lambda _: False)
     made = list[str]()
