@@ -51,8 +51,11 @@ def _line(row: Row, aggregates: Sequence[str]) -> str:
 
 
 def _widths(row: Row, aggregates: Sequence[str]) -> str:
-    """Of what is not exact in every window."""
-    some = [name for name in aggregates if row[f"{name}_exact"] not in (None, 1.0)]
+    """Of what is not exact in every window; of a stream without a reading in any nothing is known."""
+    known = [name for name in aggregates if row[f"{name}_exact"] is not None]
+    if not known:
+        return "–"
+    some = [name for name in known if row[f"{name}_exact"] < 1.0]
     return ", ".join(f"{name} {_width(row, name)}" for name in some) or "exact"
 
 

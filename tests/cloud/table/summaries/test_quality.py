@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from random_worlds import random_cut, random_fleet
-from table_worlds import Rows, definition_of, documents_of, store_at, table_of, take_in, windows
+from table_worlds import Rows, definition_of, documents_of, here, store_at, table_of, take_in, windows
 from test_devices import HEALTH, document
 from thorough import number
 
@@ -20,7 +20,7 @@ from sluicegate.format.bucket import Builder
 from sluicegate.format.chunk import Chunk, encode
 from sluicegate_cloud.commands import cloud
 from sluicegate_cloud.names import ALL
-from sluicegate_cloud.table import job
+from sluicegate_cloud.table import job, retention
 from sluicegate_cloud.table.summaries import quality as known
 from sluicegate_cloud.table.told import of_table
 
@@ -145,6 +145,15 @@ def test_an_aggregate_without_an_interval_and_odd_counters_are_shown(tmp_path: P
     assert "geometric_mean –" in ran.output
     told = CliRunner().invoke(cloud, ["quality", str(store.root), "--json"]).output.splitlines()
     assert [json.loads(line)["maybe_missing"] for line in told] == [None, None]
+
+
+def test_a_stream_without_a_window_is_not_said_to_be_exact(table: Any) -> None:
+    """All that it had is older than what the table keeps."""
+    store, version = table
+    retention.retain(here, store, version, retention.horizon_of(version, 1_000 * SECOND, {}), {}, 0)
+    shown = CliRunner().invoke(cloud, ["quality", str(store.root)]).output.splitlines()
+    assert len(shown) > 1
+    assert [line for line in shown[1:] if not line.endswith("  –")] == []
 
 
 def test_of_many_streams_the_least_complete_are_shown(tmp_path: Path) -> None:
