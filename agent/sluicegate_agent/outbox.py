@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from sluicegate.format import chunk as chunks
 from sluicegate.format.bucket import PACKED
+from sluicegate.format.late import LATE_NAME
 from sluicegate_agent import carried
 from sluicegate_agent.backlog.lanes import Lane
 from sluicegate_agent.backlog.rows import ROW_COST, insert_rows, sound
@@ -267,8 +268,8 @@ def rows_in(document: bytes) -> list[Closed]:
     chunk, rows = chunks.decode(document), []
     for i, (bucket, singles) in enumerate(zip(chunk.buckets, chunk.readings, strict=True)):
         parts = {name: part for name, each in chunk.extras.items() if (part := each[i]) is not None}
-        few = singles is not None and bucket.n <= SINGLES_MOST and not parts
-        readings = pack_readings(*singles) if singles is not None and few else None
+        says_all = singles is not None and bucket.n <= SINGLES_MOST and parts.keys() <= {LATE_NAME}
+        readings = pack_readings(*singles) if singles is not None and says_all else None
         rows.append(Closed(bucket.first, bucket.n, carried.joined(bucket.pack(), parts), readings))
     return rows
 

@@ -26,6 +26,7 @@ from durable_agent import BARE, NOON, SECOND, SEQUENCED, TIMED, WITH_ENDS, confi
 import sluicegate as sg
 from sluicegate.format import chunk as chunks
 from sluicegate.format.extras import Extra, extra
+from sluicegate.format.late import LATE_NAME
 from sluicegate_agent import faults
 from sluicegate_agent.messages import Message
 from sluicegate_agent.pipeline import Pipeline
@@ -284,11 +285,11 @@ def check_target(folder: Path, made: Work) -> None:
 
 
 def _check_extras(chunk: chunks.Chunk, readings: list[Reading]) -> None:
-    """A bucket that has lost its single readings carries what these come to, each once."""
+    """A bucket that has lost its single readings carries what these come to, each once; what came late stands there."""
     for place, bucket in enumerate(chunk.buckets):
         if chunk.readings[place] is None:
             some = readings[bucket.first : bucket.first + bucket.n]
-            assert {*chunk.extras} == {"line", "quantiles(8)", *SAME}
+            assert {*chunk.extras} - {LATE_NAME} == {"line", "quantiles(8)", *SAME}
             parts = {name: each[place] or b"" for name, each in chunk.extras.items()}
             values, times = array("d", [x for _, x in some]), array("q", [t for t, _ in some])
             for name in SAME:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import struct
 from array import array
 from collections import Counter
@@ -13,7 +14,7 @@ import pytest
 
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
 from carrying_agent import AGGREGATES, ASKED, READINGS, Sent
-from durable_agent import configured, timed
+from durable_agent import configured, sequenced, timed
 
 from sluicegate.format import chunk as chunks
 from sluicegate.format.extras import extra
@@ -22,6 +23,7 @@ from sluicegate.monoids.results import BloomFilter, CountMin
 from sluicegate_agent import carried
 from sluicegate_agent.config.aggregates import CARRIED, kind_of
 from sluicegate_agent.config.errors import ConfigError
+from sluicegate_agent.outbox import rows_in
 from sluicegate_agent.sync.contract import Document
 from sluicegate_agent.sync.splitting import content, halves
 
@@ -53,6 +55,32 @@ def test_each_bucket_carries_what_its_readings_give(tmp_path: Path, bucket: Any,
                 carrying += 1
                 _check(chunk, i, one.values[b.first : b.first + b.n], one.times[b.first : b.first + b.n])
     assert following == READINGS
+    assert carrying
+
+
+def test_single_readings_that_do_not_say_all_are_carried(tmp_path: Path) -> None:
+    """What came late was merged with others: a document leaves its readings out, so it says what they come to."""
+    carrying = 0
+    for seed in range(6):
+        folder, rng = tmp_path / str(seed), random.Random(seed)
+        folder.mkdir()
+        one = Sent(folder, seed, bucket={"readings": 4}, outbox={"rows": 20, "chunk_buckets": 4})
+        order = sorted(range(40), key=lambda number: number + rng.choice((0, 0, 0, 12)))
+        for packet, number in enumerate(order, 1):
+            one.pipeline.accept(sequenced(number, packet))
+            one.pipeline.commit()
+        one.pipeline.flush()
+        one.pipeline.commit()
+        for chunk in one.arrived():
+            for place, bucket in enumerate(chunk.buckets):
+                if chunk.readings[place] is None:
+                    carrying += 1
+                    line, kind = chunk.extras["line"][place], extra("line")
+                    assert line is not None
+                    assert kind is not None
+                    assert kind.slots(line)[:3] == (bucket.n, bucket.t_first, bucket.t_last)
+        again = [row for document in one.target.documents.values() for row in rows_in(document)]
+        assert all(row.readings or "line" in carried.parted(row.bucket)[1] for row in again), "a row once more"
     assert carrying
 
 

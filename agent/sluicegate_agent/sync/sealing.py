@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sluicegate.constants import MOST_EXTRAS
 from sluicegate.format import chunk as chunks
+from sluicegate.format.at_hand import usable
 from sluicegate.format.bucket import PACKED
 from sluicegate_agent import carried, faults
 from sluicegate_agent.backlog.rows import READING_COST, ROW_COST, encoded, parts_of, unpacked
@@ -178,12 +179,21 @@ class Sealer:
         state = self.state
         device, title = device_of(stream.name) or state.config.device.id, title_of(stream.name)
         named = (device, title, stream.incarnation or state.incarnation, stream.builder.center)
-        extras = self._extras(stream, rows)
-        return chunks.Chunk(*named, buckets, readings, health, stream.key or None, extras, tags=stream.tags or None)
+        chunk = chunks.Chunk(*named, buckets, readings, health, stream.key or None, tags=stream.tags or None)
+        chunk.extras = self._extras(stream, rows, chunk)
+        return chunk
 
-    def _extras(self, stream: Stream, rows: list[tuple[bytes, bytes | None]]) -> dict[str, list[bytes | None]]:
-        """By name, what each row carries; what is asked for now comes first, for a document has room for so many."""
+    def _extras(
+        self, stream: Stream, rows: list[tuple[bytes, bytes | None]], chunk: chunks.Chunk
+    ) -> dict[str, list[bytes | None]]:
+        """By name, what each row carries; what is asked for now comes first, for a document has room for so many.
+
+        A document leaves out single readings that do not say all of their bucket, such as those of a loss amid merged
+        ones: these are folded here.
+        """
         asked = self.state.outbox.carries.get(stream.number, ())
-        parts = [parts_of(row, singles, ()) for row, singles in rows]
+        told = usable(chunk.buckets, chunk.readings, chunk.center, None) if asked else chunk.readings
+        each_row = zip(rows, told, strict=True)
+        parts = [parts_of(row, None if stays else singles, asked) for (row, singles), stays in each_row]
         former = sorted({name for each in parts for name in each if carried.is_known(name)} - {*asked})
         return {name: [each.get(name) for each in parts] for name in (*asked, *former)[:MOST_EXTRAS]}
