@@ -68,7 +68,7 @@ FOUR := $(MAKE) --no-print-directory --jobs=4
 test: ## everything: lint, types, every test; PYTEST="-k name" for some of them
 	@$(TWO) --silent dev
 ifeq ($(strip $(PYTEST)),)
-	@echo 'Lint and a run of the tests for each folder, four at a time: what one printed comes when it has ended, after minutes.'
+	@echo 'Lint and a run of the tests for each folder, four at a time; what one printed comes when it has ended.'
 	@$(FOUR) --keep-going $(if $(filter output-sync,$(.FEATURES)),--output-sync=line) $(EACH_RUN)
 else
 	@$(MAKE) --no-print-directory lint

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import tempfile
-import threading
 import time
 from pathlib import Path
 from typing import Any
 
 from bench.agent.broker import _agent, _mosquitto, _processor
 from bench.agent.messages import publish
-from bench.agent.results import _drain, _listening
+from bench.agent.results import _listening, _publishing
 from bench.agent.worlds import World
 
 SECONDS = 20.0
@@ -69,11 +67,7 @@ def _run(every: str, beside: int) -> dict[str, Any]:
 
 def _publish(port: int, beside: int) -> int:
     """RATE changes a second, at times that no commit keeps; how many."""
-    with socket.create_connection(("127.0.0.1", port), 10) as sock:
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock.sendall(b"\x10\x10\x00\x04MQTT\x05\x02\x00\x00\x00\x00\x03pub")
-        sock.recv(64)
-        threading.Thread(target=_drain, args=(sock,), daemon=True).start()
+    with _publishing(port) as sock:
         begun, sent, changes = time.monotonic(), 0, 0
         while (passed := time.monotonic() - begun) < SECONDS:
             if changes < passed * RATE:

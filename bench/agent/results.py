@@ -10,7 +10,7 @@ import sqlite3
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -135,13 +135,20 @@ def _packet(data: bytes) -> tuple[int, int] | None:
     return None
 
 
-def _publish(port: int, rate: int) -> int:
-    """So many messages a second, each with the time of now; how many."""
+@contextlib.contextmanager
+def _publishing(port: int) -> Iterator[socket.socket]:
+    """A connection that publishes at once, and takes what the broker answers."""
     with socket.create_connection(("127.0.0.1", port), 10) as sock:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.sendall(b"\x10\x10\x00\x04MQTT\x05\x02\x00\x00\x00\x00\x03pub")
         sock.recv(64)
         threading.Thread(target=_drain, args=(sock,), daemon=True).start()
+        yield sock
+
+
+def _publish(port: int, rate: int) -> int:
+    """So many messages a second, each with the time of now; how many."""
+    with _publishing(port) as sock:
         begun, count = time.monotonic(), 0
         while (passed := time.monotonic() - begun) < SECONDS:
             while count < passed * rate:

@@ -74,6 +74,6 @@ def start(file: Path, level: str, form: Form, drain: bool, accept: bool, idle: f
     worst = refuse_over_budget(config)
     refuse_losses(config, accept=accept)
 
-    from sluicegate_agent.agent import run as run_agent
+    from sluicegate_agent.service.lives import run as run_agent
 
     run_agent(config, drain=drain, idle=idle, planned=worst.memory, file=file)

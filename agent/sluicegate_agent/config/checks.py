@@ -14,7 +14,7 @@ from sluicegate_agent.config.broker import MqttConfig
 from sluicegate_agent.config.carrying import asked_of, has_second
 from sluicegate_agent.config.entering import input_problems
 from sluicegate_agent.config.errors import Problem
-from sluicegate_agent.config.formats import Payload, UnknownFormat, is_path, payload_of
+from sluicegate_agent.config.formats import Payload, is_path, payload_of
 from sluicegate_agent.config.linking import budget_problems
 from sluicegate_agent.config.model import Config, WindowConfig
 from sluicegate_agent.config.outward_checks import outward_problems
@@ -26,6 +26,7 @@ from sluicegate_agent.config.sources import SourceConfig
 from sluicegate_agent.config.specified import spec_problems
 from sluicegate_agent.config.targets import readable, sync_problems
 from sluicegate_agent.config.topics import result_problems, source_problems
+from sluicegate_agent.naming.plugins import UnknownName
 from sluicegate_agent.naming.templates import Template
 
 _NAME = re.compile(r"\w[\w.\-]{0,63}", re.ASCII)
@@ -138,7 +139,7 @@ def _source(source: SourceConfig, at: str) -> Iterator[Problem]:
         yield Problem(f"{at}.epoch", source.epoch, "tells when sequence numbers start anew: give `sequence` too")
     try:
         payload = payload_of(source.format)
-    except UnknownFormat as remedy:
+    except UnknownName as remedy:
         yield Problem(f"{at}.format", source.format, str(remedy))
         return
     yield from _format(source, payload, at)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sluicegate_agent.config.errors import Problem
-from sluicegate_agent.config.inputs import MQTT, UnknownInput, input_of
+from sluicegate_agent.config.inputs import MQTT, input_of
 from sluicegate_agent.config.model import Config
 from sluicegate_agent.config.sources import SourceConfig
+from sluicegate_agent.naming.plugins import UnknownName
 
 
 def input_problems(config: Config) -> Iterator[Problem]:
@@ -45,7 +46,7 @@ def _found(source: SourceConfig, at: str) -> Iterator[Problem]:
     """What the input itself has to say."""
     try:
         asked = input_of(source.input)
-    except UnknownInput as why:
+    except UnknownName as why:
         yield Problem(f"{at}.input", source.input, str(why))
         return
     try:

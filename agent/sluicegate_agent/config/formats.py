@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from sluicegate_agent.naming.plugins import UnknownName, found
 
 if TYPE_CHECKING:
     import sqlite3
@@ -108,23 +109,13 @@ class Payload(NamedTuple):
     kept: int = 0
 
 
-class UnknownFormat(Exception):  # noqa: N818  the configuration's check turns it into a finding
-    """Raised for a format that nothing here reads, or whose library is not installed; `str()` is the remedy."""
-
-
 @cache
 def payload_of(name: str) -> Payload:
-    """The format of a name. Raises UnknownFormat."""
-    if name in BUILT_IN:
-        module, _, attribute = BUILT_IN[name].partition(":")
-        found = getattr(import_module(module), attribute)
-    else:
-        found = _added(name)
-    if not isinstance(found, Payload):
-        raise UnknownFormat(f"the entry point {name} of {GROUP} is no Payload")
-    if found.module and not _is_installed(found.module):
-        raise UnknownFormat(f'needs the package {found.module}: pip install "sluicegate[{found.extra}]"')
-    return found
+    """The format of a name. Raises UnknownName, also where its library is not installed."""
+    payload = found(name, Payload, GROUP, BUILT_IN)
+    if payload.module and not _is_installed(payload.module):
+        raise UnknownName(f'needs the package {payload.module}: pip install "sluicegate[{payload.extra}]"')
+    return payload
 
 
 def _is_installed(module: str) -> bool:
@@ -132,13 +123,3 @@ def _is_installed(module: str) -> bool:
         return find_spec(module) is not None
     except ModuleNotFoundError:  # the package that it would be in
         return False
-
-
-def _added(name: str) -> Any:
-    from importlib.metadata import entry_points
-
-    points = {point.name: point for point in entry_points(group=GROUP)}
-    if name not in points:
-        known = [f'"{each}"' for each in [*BUILT_IN, *sorted(points)]]
-        raise UnknownFormat(f"expected {', '.join(known[:-1])} or {known[-1]}")
-    return points[name].load()

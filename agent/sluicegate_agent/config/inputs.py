@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sluicegate_agent.config.formats import Finding
+from sluicegate_agent.naming.plugins import found
 
 if TYPE_CHECKING:
     import sqlite3
@@ -109,31 +109,7 @@ class Input(NamedTuple):
     memory: int = 0
 
 
-class UnknownInput(Exception):  # noqa: N818  the configuration's check turns it into a finding
-    """Raised for an input that nothing here has, or that cannot be imported; `str()` is the remedy."""
-
-
 @cache
 def input_of(name: str) -> Input:
-    """The input of a name that is not MQTT. Raises UnknownInput."""
-    if name in BUILT_IN:
-        module, _, attribute = BUILT_IN[name].partition(":")
-        found = getattr(import_module(module), attribute)
-    else:
-        found = _added(name)
-    if not isinstance(found, Input):
-        raise UnknownInput(f"the entry point {name} of {GROUP} is no Input")
-    return found
-
-
-def _added(name: str) -> Any:
-    from importlib.metadata import entry_points
-
-    points = {point.name: point for point in entry_points(group=GROUP)}
-    if name not in points:
-        known = [f'"{each}"' for each in [MQTT, *BUILT_IN, *sorted(points)]]
-        raise UnknownInput(f"expected {', '.join(known[:-1])} or {known[-1]}")
-    try:
-        return points[name].load()
-    except Exception as error:  # whatever the code of others does
-        raise UnknownInput(f"{points[name].value} cannot be imported: {type(error).__name__}: {error}") from error
+    """The input of a name that is not MQTT. Raises UnknownName."""
+    return found(name, Input, GROUP, BUILT_IN, [MQTT])

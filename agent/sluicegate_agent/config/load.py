@@ -15,13 +15,14 @@ from msgspec.structs import FieldInfo, fields
 from sluicegate_agent.config.checks import check
 from sluicegate_agent.config.errors import ConfigError, Problem
 from sluicegate_agent.config.files import Files, Filled, plain
-from sluicegate_agent.config.formats import UnknownFormat, payload_of
-from sluicegate_agent.config.inputs import MQTT, UnknownInput, input_of
+from sluicegate_agent.config.formats import payload_of
+from sluicegate_agent.config.inputs import MQTT, input_of
 from sluicegate_agent.config.model import Config
 from sluicegate_agent.config.profiles import with_profile
 from sluicegate_agent.config.specified import as_policies, as_written, unsaid
 from sluicegate_agent.config.table import Table
 from sluicegate_agent.config.units import Duration, Pace, Share, Size
+from sluicegate_agent.naming.plugins import UnknownName
 
 _STEP = re.compile(r"([^.\[\]]+)(?:\[(\d+)\])?")
 _TYPES = {
@@ -76,7 +77,7 @@ def _with_options(config: Config, raw: dict[str, Any], reader: _Reader) -> Confi
         at = f"source[{number}].options"
         written = raw["source"][number - 1].get("options", {})
         kind = None
-        with contextlib.suppress(UnknownInput):
+        with contextlib.suppress(UnknownName):
             kind = None if source.input == MQTT else input_of(source.input).options
             if kind is None and written:
                 reader.problems.append(Problem(at, None, f"the input {source.input} has none: leave them out"))
@@ -90,7 +91,7 @@ def _implied(config: Config) -> Config:
     """With what the format of each source says of what is left out; an unknown one is the check's finding."""
     sources = []
     for source in config.sources:
-        with contextlib.suppress(UnknownFormat):
+        with contextlib.suppress(UnknownName):
             source = payload_of(source.format).implied(source)
         if source.resolution is None and _sends_again(source.input):
             source = structs.replace(source, resolution=Duration(0))
@@ -102,7 +103,7 @@ def _sends_again(name: str) -> bool:
     """Whether messages may come again without a word that they do."""
     try:
         return name == "http" or (name != MQTT and input_of(name).repeats)
-    except UnknownInput:
+    except UnknownName:
         return False
 
 

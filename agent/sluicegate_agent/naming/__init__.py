@@ -1,1 +1,1 @@
-"""What topics, keys and streams are called: filters with named levels, templates, full names."""
+"""What topics, keys, streams and plug-ins are called: filters with named levels, templates, full names."""

@@ -1,1 +1,1 @@
-"""The agent as a service: what its supervisor is told."""
+"""The agent as a service: from its start to its end, and what its supervisor is told."""

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import base64
-import json
 import os
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from sluicegate.hosts import is_loopback
 from sluicegate_cloud.errors import GatewayError, SourceError
 from sluicegate_cloud.feed.provision import CA_FILE as CA_FILE
+from sluicegate_cloud.places.credentials import Names, credentials
 
 #: The environment's names; a password never is an option, for Spark logs and shows options.
 USER, PASSWORD, CREDENTIALS = (f"SLUICEGATE_GATEWAY_{name}" for name in ("USER", "PASSWORD", "CREDENTIALS"))
 PLAIN = "SLUICEGATE_GATEWAY_PLAIN"
 _EXPECTED = "expected https://HOST:4984/DATABASE"
-_MOST_CREDENTIALS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -78,30 +76,12 @@ def is_gateway(source: str) -> bool:
 
 def authorization(file: str, environment: Mapping[str, str] = os.environ) -> str:
     """The header that says who reads: by a file, else by this process's environment. Raises SourceError."""
-    if file:
-        user, password = _credentials(file)
-    elif environment.get(USER) and PASSWORD in environment:
-        user, password = environment[USER], environment[PASSWORD]
-    else:
-        raise SourceError(
-            f"nothing says who reads at the gateway: set {CREDENTIALS} to the file that `sluicegate cloud provision` "
-            f"wrote, or {USER} and {PASSWORD}, before Spark starts"
-        )
+    nobody = (
+        f"nothing says who reads at the gateway: set {CREDENTIALS} to the file that `sluicegate cloud provision` "
+        f"wrote, or {USER} and {PASSWORD}, before Spark starts"
+    )
+    user, password = credentials(Names(USER, PASSWORD, CREDENTIALS), nobody, file, environment)
     return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
-
-
-def _credentials(path: str) -> tuple[str, str]:
-    """Name and password of a credentials file. Raises SourceError, which never shows what is in it."""
-    try:
-        with Path(path).open("rb") as file:
-            held = json.loads(file.read(_MOST_CREDENTIALS))
-        if isinstance(held["user"], str) and isinstance(held["password"], str):
-            return held["user"], held["password"]
-    except OSError as error:
-        raise SourceError(f"credentials {path!r} cannot be read: {error.strerror}; {CREDENTIALS} names it") from error
-    except (ValueError, KeyError, TypeError):
-        pass
-    raise SourceError(f"credentials {path!r}: expected JSON with user and password, as `cloud provision` writes it")
 
 
 def _check(url: str) -> None:

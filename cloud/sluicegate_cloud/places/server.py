@@ -6,13 +6,11 @@ listing tells no size and no time. Who reads comes from the environment of each 
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from itertools import groupby, islice
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,6 +18,7 @@ from sluicegate.errors import ConfigurationError
 from sluicegate.hosts import is_loopback
 from sluicegate_cloud.errors import PlaceError, SourceError
 from sluicegate_cloud.places.bucket import Object
+from sluicegate_cloud.places.credentials import Names, credentials
 
 #: How the URL of a server begins.
 SERVERS = ("couchbase://", "couchbases://")
@@ -30,7 +29,7 @@ USER, PASSWORD, CREDENTIALS, CA_FILE = (
 EXPECTED = "expected couchbases://HOST/BUCKET or couchbases://HOST/BUCKET/SCOPE/COLLECTION"
 #: Documents that are fetched by one call, each of 8 MiB at most.
 _TOGETHER = 16
-_TIMEOUT_S, _MOST_CREDENTIALS = 30.0, 1 << 16
+_TIMEOUT_S = 30.0
 #: device::stream::incarnation::first
 _CHUNK = re.compile(r".+::.+::[0-9a-f]{16}::[0-9]{16,}")
 
@@ -52,35 +51,13 @@ def parsed(url: str) -> tuple[str, tuple[str, str, str]]:
     return f"{parts.scheme}://{parts.netloc}", (bucket, scope, collection)
 
 
-def credentials() -> tuple[str, str]:
-    """Name and password, of the environment or the file that it names. Raises SourceError, which shows neither."""
-    if file := os.environ.get(CREDENTIALS):
-        return _of_file(file)
-    user, password = os.environ.get(USER), os.environ.get(PASSWORD)
-    if not user or password is None:
-        raise SourceError(f"nothing says who comes to the server: set {USER} and {PASSWORD}, or {CREDENTIALS}")
-    return user, password
-
-
-def _of_file(path: str) -> tuple[str, str]:
-    try:
-        with Path(path).open("rb") as file:
-            told = json.loads(file.read(_MOST_CREDENTIALS))
-        if isinstance(told["user"], str) and isinstance(told["password"], str):
-            return told["user"], told["password"]
-    except OSError as error:
-        raise SourceError(f"credentials {path!r} cannot be read: {error.strerror}; {CREDENTIALS} names it") from error
-    except (ValueError, KeyError, TypeError):
-        pass
-    raise SourceError(f"credentials {path!r}: expected JSON with user and password")
-
-
 class Collection:
     """A collection of a server, connected to. Raises SourceError, PlaceError."""
 
     def __init__(self, url: str) -> None:
         where, names = parsed(url)
-        who = credentials()
+        nobody = f"nothing says who comes to the server: set {USER} and {PASSWORD}, or {CREDENTIALS}"
+        who = credentials(Names(USER, PASSWORD, CREDENTIALS), nobody)
         self.root = f"{where}/{'/'.join(names)}"
         try:
             from sluicegate.stores.couchbase import connected, errors_of_sdk

@@ -11,8 +11,9 @@ import pytest
 
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
 from sluicegate_agent.config import ConfigError, build
-from sluicegate_agent.config.formats import BUILT_IN, GROUP, Payload, UnknownFormat, payload_of
+from sluicegate_agent.config.formats import BUILT_IN, GROUP, Payload, payload_of
 from sluicegate_agent.messages import Decoded
+from sluicegate_agent.naming.plugins import UnknownName
 
 RAW = {"device": {"id": "d"}, "state": {"path": "s"}, "source": [{"topic": "w", "streams": {"x": "x"}}]}
 OTHERS = Payload(lambda source, payload, arrival, limits: Decoded("w", None, None, 0, [("x", 0, float(len(payload)))]))
@@ -30,8 +31,17 @@ def test_a_package_of_others_adds_a_format(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [point] if group == GROUP else [])
     config = build(RAW | {"source": [RAW["source"][0] | {"format": "length"}]}, Path("agent.toml"))
     assert payload_of(config.sources[0].format) is OTHERS
-    with pytest.raises(UnknownFormat, match='or "length"'):
+    with pytest.raises(UnknownName, match='or "length"'):
         payload_of("width")
+
+
+def test_a_package_of_others_that_cannot_be_imported_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It names the source and the package; it was an error of the agent's."""
+    point = importlib.metadata.EntryPoint("length", "no_such_package:OTHERS", GROUP)
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [point] if group == GROUP else [])
+    with pytest.raises(ConfigError) as caught:
+        build(RAW | {"source": [RAW["source"][0] | {"format": "length"}]}, Path("agent.toml"))
+    assert "no_such_package:OTHERS cannot be imported: ModuleNotFoundError" in str(caught.value)
 
 
 def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

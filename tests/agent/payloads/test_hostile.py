@@ -12,10 +12,11 @@ import msgspec
 from hostile import hostile
 from thorough import number
 
-from sluicegate_agent.config.formats import BUILT_IN, UnknownFormat, payload_of
+from sluicegate_agent.config.formats import BUILT_IN, payload_of
 from sluicegate_agent.config.model import LimitsConfig
 from sluicegate_agent.config.sources import SourceConfig
 from sluicegate_agent.messages import Message, Unreadable
+from sluicegate_agent.naming.plugins import UnknownName
 from sluicegate_agent.payloads import decode, parts_of
 
 LIMITS = LimitsConfig(readings=64)
@@ -67,7 +68,7 @@ def test_nothing_but_readings_or_a_refusal(name: str) -> None:
         pytest.skip("has a test of its own: it needs what was said before")
     try:
         sources, good = sources_of(name), good_of(name)
-    except UnknownFormat as missing:
+    except UnknownName as missing:
         pytest.skip(str(missing))
     taken = longest = 0
     for i, payload in enumerate(hostile(good, number(1_000_000, 3_000), seed=23)):
