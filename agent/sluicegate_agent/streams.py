@@ -322,11 +322,13 @@ class Stream:
             begin = part.stop
 
     def _fold(self) -> None:
-        """The readings at hand into what the bucket carries; nothing of them stays where it carries nothing."""
+        """The readings at hand into what the bucket carries; nothing of any stays where it carries nothing."""
         if self.carries:
             more = carried.fold(self.carries, self.values, self.times)
             self.parts = carried.merged(self.parts, more) if self.folded else more
             self.folded += len(self.times)
+        else:
+            self.parts, self.folded = {}, 0
         self.times, self.values = array("q"), array("d")
 
     def close(self) -> None:
@@ -339,8 +341,6 @@ class Stream:
         readings = pack_readings(self.times, self.values) if len(self.times) == n and not has_both else None
         if (self.folded or has_both) and self.folded + len(self.times) == n and self.times:
             self._fold()
-        if self.folded != n:  # it was folded for a configuration that asked for more
-            self.parts = {}
         parts = self._carried(n)
         if self.without and (late := self.without.said(bucket, readings)):
             parts = parts | {LATE_NAME: late}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+import shutil
 import struct
 from array import array
 from collections import Counter
@@ -14,16 +16,19 @@ import pytest
 
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
 from carrying_agent import AGGREGATES, ASKED, READINGS, Sent
-from durable_agent import configured, sequenced, timed
+from durable_agent import NOON, SECOND, configured, sequenced, timed
 
 from sluicegate.format import chunk as chunks
 from sluicegate.format.extras import extra
 from sluicegate.monoids import kll
 from sluicegate.monoids.results import BloomFilter, CountMin
 from sluicegate_agent import carried
+from sluicegate_agent.changes import asked
 from sluicegate_agent.config.aggregates import CARRIED, kind_of
 from sluicegate_agent.config.errors import ConfigError
+from sluicegate_agent.messages import Message
 from sluicegate_agent.outbox import rows_in
+from sluicegate_agent.state.parting import note_overtaken
 from sluicegate_agent.sync.contract import Document
 from sluicegate_agent.sync.splitting import content, halves
 
@@ -160,27 +165,85 @@ def test_a_document_too_large_goes_in_halves(tmp_path: Path) -> None:
 
 
 def test_more_kinds_than_a_document_has_room_for_are_refused(tmp_path: Path) -> None:
-    """Seventeen: the check says how many there may be, before anything runs."""
-    with pytest.raises(ConfigError, match="at most 16"):
-        configured(tmp_path, [ASKED | {"aggregate": [f"top_k({k})" for k in range(1, 18)]}])
+    """Sixteen: the check says how many there may be, before anything runs."""
+    with pytest.raises(ConfigError, match="at most 15"):
+        configured(tmp_path, [ASKED | {"aggregate": [f"top_k({k})" for k in range(1, 17)]}])
 
 
 @pytest.mark.parametrize("more", [30, 100])
-def test_what_is_asked_for_no_more_leaves_an_open_bucket_without_it(tmp_path: Path, more: int) -> None:
-    """The bucket goes on for a configuration that asks for nothing: of its first readings alone it says nothing."""
-    one = Sent(tmp_path, 5, bucket={"readings": 150, "span": "30d"})
-    for place in range(100 + more):
-        if place == 100:
+@pytest.mark.parametrize("once_more", [False, True])
+def test_what_is_asked_for_no_more_leaves_an_open_bucket_without_it(tmp_path: Path, more: int, once_more: bool) -> None:
+    """The bucket goes on for a configuration that asks for nothing: of its first readings alone it says nothing.
+
+    Nor of its first and last ones, where a third configuration asks again.
+    """
+    one = Sent(tmp_path, 5, bucket={"readings": 250, "span": "30d"})
+    for place in range(200 + more):
+        if place == 100 or (place == 170 and once_more):
             one.pipeline.commit()
             one.state.close()
-            asked = ASKED | {"cloud": False, "aggregate": "mean"}
-            one.config = configured(tmp_path, [asked], bucket={"readings": 150, "span": "30d"})
+            asked = ASKED if place == 170 else ASKED | {"cloud": False, "aggregate": "mean"}
+            one.config = configured(tmp_path, [asked], bucket={"readings": 250, "span": "30d"})
             one.open()
         one.pipeline.accept(timed(place, place + 1, float(place)))
         if place % 30 == 0:
             one.pipeline.commit()
     one.pipeline.flush()
     one.pipeline.commit()
-    chunks_sent = one.arrived()
-    assert sum(b.n for chunk in chunks_sent for b in chunk.buckets) == 100 + more
-    assert not any(chunk.extras for chunk in chunks_sent)
+    sent = one.arrived()
+    assert sum(b.n for chunk in sent for b in chunk.buckets) == 200 + more
+    for chunk in sent:
+        for i, bucket in enumerate(chunk.buckets):
+            assert bucket.first == 250 or not any(parts[i] for parts in chunk.extras.values())
+
+
+PAIRS: dict[str, Any] = {
+    "topic": "plant/pair", "streams": {"both": "x"}, "values": {"both": {"with": "y"}}, "time": "t",
+    "time_format": "us",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("becomes", ["copied", "put back", "renamed", "retagged"])
+@pytest.mark.parametrize("readings", [7, 150])
+def test_what_a_state_parts_from_carries_it_too(tmp_path: Path, becomes: str, readings: int) -> None:
+    """What waits under a former name, and the open bucket at that time, say all that was asked, however merged."""
+    few: dict[str, Any] = {"rows": 12, "chunk_buckets": 4}
+    parted = {"copied": {"state": {"path": "copy"}}, "renamed": {"device": {"id": "board-2"}}}.get(becomes, {})
+    tables: dict[str, Any] = {"bucket": {"readings": readings, "span": "30d"}, "outbox": few, "sources": [PAIRS]}
+    one = Sent(tmp_path, 6, **tables)
+    one.state.remember(asked(one.config))
+    for place in range(200):
+        if place == 100:
+            _part(one, becomes)
+            one.config = configured(tmp_path, [ASKED], **tables, **parted)
+            one.open()
+        one.pipeline.accept(timed(place, place + 1, place / 7))
+        two = {"t": NOON + place * 60 * SECOND, "x": place / 7, "y": place % 5}
+        one.pipeline.accept(Message("plant/pair", json.dumps(two).encode(), place + 1000, 1))
+        if place % 10 == 9:
+            one.pipeline.commit()
+    one.pipeline.flush()
+    one.pipeline.commit()
+    told = Counter[str]()
+    for chunk in one.arrived():
+        for i, bucket in enumerate(chunk.buckets):
+            told[chunk.stream] += bucket.n
+            names = {name for name, parts in chunk.extras.items() if parts[i]}
+            assert chunk.readings[i] or names >= {*NAMES}
+            assert chunk.stream == "heat" or "pair" in names
+    assert told == {"heat": 200, "both": 200}
+
+
+def _part(one: Sent, becomes: str) -> None:
+    if becomes == "put back":
+        with one.state.transaction() as connection:
+            note_overtaken(connection)
+    if becomes == "retagged":
+        one.pipeline.feed_windows()
+        for name in [*one.state.streams]:
+            if one.state.retag(name, {"line": "2"}):
+                one.pipeline.windows.renumber(name, one.state.streams[name].number)
+        one.pipeline.commit()
+    one.state.close()
+    if becomes == "copied":
+        shutil.copytree(one.config.state.path, one.config.state.path.with_name("copy"))

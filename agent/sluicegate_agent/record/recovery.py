@@ -253,7 +253,7 @@ class StoredStreams:
         stream = Stream(number, found.name, 1, 1)
         stream.restore(found.row)
         stream.incarnation, stream.key, stream.is_retired = found.incarnation, found.key, bool(found.retired)
-        if self._config is not None and not stream.is_retired:
+        if self._config is not None:
             stream.carries = asked_of(self._config, stream.name)
         is_known = self._connection.execute("SELECT 1 FROM origin WHERE stream = ?", (number,)).fetchone()
         stream.is_known = is_known is not None

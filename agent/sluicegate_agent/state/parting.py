@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from sluicegate.format.bucket import Bucket, Builder
+from sluicegate.format.late import LATE_NAME
 from sluicegate_agent import carried
 from sluicegate_agent.backlog.rows import DELETE, insert_rows, rows_of
-from sluicegate_agent.carried import pack_readings
 from sluicegate_agent.checksums import require_sound
 from sluicegate_agent.outbox import rows_in, spread, waiting_of
 from sluicegate_agent.state.home import differences
@@ -55,12 +55,13 @@ def part_if_copied(
     path: Path,
     now: dict[str, Any],
     incarnation: Callable[[], str],
+    carries: Callable[[str], tuple[str, ...]],
     *,
     is_apart: bool = False,
 ) -> list[str]:
     """In the caller's transaction: note where the state lives; where it was copied, part. Why it is thought a copy.
 
-    `is_apart`: the record is of another time than the tables.
+    `carries`: of a stream, what its buckets are to carry. `is_apart`: the record is of another time than the tables.
     """
     found = connection.execute("SELECT value FROM meta WHERE key = 'home'").fetchone()
     try:
@@ -72,11 +73,11 @@ def part_if_copied(
     if found is None or was != now:
         connection.execute("INSERT OR REPLACE INTO meta VALUES ('home', ?)", (json.dumps(now),))
     if is_overtaken:
-        _part(connection, incarnation(), new_key(), _take_along)
+        _part(connection, incarnation(), new_key(), carries, _take_along)
         log.warning(_OVERTAKEN, path)
         return ["the target has other documents under its names"]
     if why:
-        _part(connection, incarnation(), new_key(), retire)
+        _part(connection, incarnation(), new_key(), carries, retire)
         log.warning(_COPIED, path, ", ".join(why))
     return why
 
@@ -90,6 +91,7 @@ def _part(
     connection: sqlite3.Connection,
     incarnation: str,
     key: str,
+    carries: Callable[[str], tuple[str, ...]],
     part: Callable[[sqlite3.Connection, Stream, str, str], int],
 ) -> None:
     spread(connection)
@@ -98,6 +100,7 @@ def _part(
     for row in stored_rows(connection, "retired = 0"):
         stream = Stream(row.number, row.name, 1, 1)
         stream.restore(row.row)
+        stream.carries = carries(row.name)
         stream.incarnation, stream.key = row.incarnation, row.key
         if stream.builder is None:
             row._replace(incarnation=incarnation, key=key).write(connection)
@@ -149,16 +152,19 @@ def retire(connection: sqlite3.Connection, stream: Stream, incarnation: str, key
     """
     new = _following(stream)
     bucket, doubtful = stream.builder.bucket if stream.builder else None, None
-    if bucket is not None and bucket.n == len(stream.times):
+    if stream.builder is not None and bucket is not None and bucket.n == len(stream.times):
         new.builder = doubted(stream, bucket.gap)
-        closed = new.builder.close()
-        doubtful = Closed(closed.first, closed.n, closed.pack(), pack_readings(stream.times, stream.values))
+        again = new.builder.close()
+        stream.close()
+        closed = stream.closed.pop()
+        parts = carried.parted(closed.bucket)[1]
+        parts.pop(LATE_NAME, None)
+        doubtful = Closed(again.first, again.n, carried.joined(again.pack(), parts), closed.readings)
         new.buckets += 1
-        stream.builder = Builder(stream.builder.center, bucket.first) if stream.builder else None
-        stream.forget_readings()
-    elif bucket is not None and stream.builder is not None:
-        closed = stream.builder.close()
-        insert_rows(connection, stream.number, [Closed(closed.first, closed.n, closed.pack(), None)])
+        stream.builder = Builder(stream.builder.center, bucket.first)
+    else:
+        stream.close()
+        insert_rows(connection, stream.number, stream.closed)
     Row(stream.number, stream.name, stream.pack(), stream.incarnation, stream.key, 1).write(connection)
     number = go_on(connection, stream.number, new, incarnation, key)
     if doubtful is not None:

@@ -20,10 +20,16 @@ from sluicegate_agent.streams import Row, Stream, stored_rows
 log = logging.getLogger("sluicegate.state")
 
 
-def part_if_renamed(connection: sqlite3.Connection, device: str, incarnation: Callable[[], str]) -> bool:
+def part_if_renamed(
+    connection: sqlite3.Connection,
+    device: str,
+    incarnation: Callable[[], str],
+    carries: Callable[[str], tuple[str, ...]],
+) -> bool:
     """In the caller's transaction: where the last start had another `device.id`, part from what it has taken.
 
-    Whether it had, so that the incarnation is a new one. Raises sqlite3.DatabaseError for a row that is not as it was
+    `carries`: of a stream, what its buckets are to carry. Whether it had another, so that the incarnation is a new one.
+    Raises sqlite3.DatabaseError for a row that is not as it was
     written.
     """
     found = connection.execute("SELECT value FROM meta WHERE key = 'asked'").fetchone()
@@ -38,13 +44,14 @@ def part_if_renamed(connection: sqlite3.Connection, device: str, incarnation: Ca
     connection.execute("UPDATE meta SET value = ? WHERE key = 'incarnation'", (new,))
     for row in stored_rows(connection):
         if not device_of(row.name):
-            _part(connection, row, was, new)
+            _part(connection, row, was, new, carries(row.name))
     log.warning('device.id was "%s": what was read before is sent under that name', was)
     return True
 
 
-def _part(connection: sqlite3.Connection, row: Row, was: str, incarnation: str) -> None:
+def _part(connection: sqlite3.Connection, row: Row, was: str, incarnation: str, carries: tuple[str, ...]) -> None:
     stream = Stream(row.number, full_name(was, row.name, ""), 1, 1)
+    stream.carries = carries
     stream.restore(row.row)
     if stream.builder is None and not row.retired:
         row._replace(incarnation=incarnation).write(connection)

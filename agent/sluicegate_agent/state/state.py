@@ -6,7 +6,8 @@ import contextlib
 import json
 import logging
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -111,14 +112,15 @@ class State:
         with self.store.transaction():
             verify(connection)
             is_apart = recover(connection, config.state.path, config, open_window)
-            copied = part_if_copied(connection, self.store.path, here, self.store.next_incarnation, is_apart=is_apart)
+            new, carries = self.store.next_incarnation, partial(asked_of, config)
+            copied = part_if_copied(connection, self.store.path, here, new, carries, is_apart=is_apart)
             count(connection, {"copies_noticed": int(bool(copied))})
             if copied:
                 may_come_twice(connection)
             self.counters = Counters(connection)
             self.dead_letters = DeadLetters(connection, config.dead_letters.rows, config.dead_letters.bytes_each)
             self._identify(connection)
-            if part_if_renamed(connection, config.device.id, self.store.next_incarnation):
+            if part_if_renamed(connection, config.device.id, new, carries):
                 self._identify(connection)
             forget_drained(connection)
             self.streams = self._load_streams()
@@ -127,7 +129,7 @@ class State:
             if had_damage or is_apart:
                 self._lose_streams(connection, is_sure=not is_apart and meta(connection, SURE) is not None)
             self.outbox = Outbox(connection, config.outbox.rows, config.outbox.bytes)
-            self.outbox.carries = {stream.number: stream.carries for stream in self.streams.values()}
+            self.outbox.carries = {stream.number: stream.carries for stream in self._carrying()}
         self._index_is_stale = False
         self._counted: dict[str, int] = {}
         self._check_budget()
@@ -177,7 +179,7 @@ class State:
         for number, name, row, incarnation, key, is_retired in stored_rows(connection):
             stream = Stream(number, name, bucket.readings, bucket.span)
             stream.restore(row)
-            stream.carries = () if is_retired else asked_of(self.config, name)
+            stream.carries = asked_of(self.config, name)
             stream.incarnation, stream.key, stream.is_known = incarnation, key, number in origins
             stream.tags = tags.get(number, {})
             self._last_number = number
@@ -259,11 +261,21 @@ class State:
         carried = max((encoded(most(asked_of(self.config, name))) for name in self.config.names), default=0)
         return count <= outbox.rows and least_bytes(count) + count * carried <= outbox.bytes
 
+    def _least_bytes(self, carrying: Iterable[Stream]) -> int:
+        """What a row of each stream takes, where these carry what is asked of them."""
+        rows = least_bytes(len(self.streams) + len(self.retired))
+        return rows + sum(encoded(most(stream.carries)) for stream in carrying)
+
+    def _carrying(self) -> list[Stream]:
+        """The streams whose rows carry what is asked of them: those that are retired, too, where there is room."""
+        every = [*self.streams.values(), *self.retired]
+        has_room = self._least_bytes(every) <= int(self.config.outbox.bytes)
+        return every if has_room else every[: len(self.streams)]
+
     def _check_budget(self) -> None:
         """Refuse a budget in which not even one row a stream fits."""
         outbox = self.config.outbox
-        least = least_bytes(len(self.streams) + len(self.retired))
-        least += sum(encoded(most(stream.carries)) for stream in self.streams.values())
+        least = self._least_bytes(self.streams.values())
         if outbox.rows < len(self.streams) or outbox.bytes < least:
             raise EnvironmentRefused(
                 f"outbox.rows = {outbox.rows}, outbox.bytes = {int(outbox.bytes)}: {len(self.streams)} streams need at "

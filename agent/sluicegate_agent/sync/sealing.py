@@ -10,6 +10,7 @@ from sluicegate.constants import MOST_EXTRAS
 from sluicegate.format import chunk as chunks
 from sluicegate.format.at_hand import usable
 from sluicegate.format.bucket import PACKED
+from sluicegate.format.late import LATE_NAME
 from sluicegate_agent import carried, faults
 from sluicegate_agent.backlog.rows import READING_COST, ROW_COST, encoded, parts_of, unpacked
 from sluicegate_agent.carried import unpack_readings
@@ -186,7 +187,7 @@ class Sealer:
     def _extras(
         self, stream: Stream, rows: list[tuple[bytes, bytes | None]], chunk: chunks.Chunk
     ) -> dict[str, list[bytes | None]]:
-        """By name, what each row carries; what is asked for now comes first, for a document has room for so many.
+        """By name, what each row carries. A document has room for so many: what came late, then what is asked for now.
 
         A document leaves out single readings that do not say all of their bucket, such as those of a loss amid merged
         ones: these are folded here.
@@ -195,5 +196,7 @@ class Sealer:
         told = usable(chunk.buckets, chunk.readings, chunk.center, None) if asked else chunk.readings
         each_row = zip(rows, told, strict=True)
         parts = [parts_of(row, None if stays else singles, asked) for (row, singles), stays in each_row]
-        former = sorted({name for each in parts for name in each if carried.is_known(name)} - {*asked})
-        return {name: [each.get(name) for each in parts] for name in (*asked, *former)[:MOST_EXTRAS]}
+        former = {name for each in parts for name in each if carried.is_known(name)} - {*asked}
+        late = former & {LATE_NAME}
+        names = (*late, *asked, *sorted(former - late))[:MOST_EXTRAS]
+        return {name: [each.get(name) for each in parts] for name in names}
