@@ -21,9 +21,10 @@ from durable_agent import NOON, SECOND, configured
 from test_copied import arrived, counted, kept, take
 from thorough import number
 
-from sluicegate_agent import agent, faults
+from sluicegate_agent import faults
 from sluicegate_agent.config import Config
 from sluicegate_agent.pipeline import Pipeline
+from sluicegate_agent.service import lives
 from sluicegate_agent.state import State
 from sluicegate_agent.sync import DirectoryTarget, Sync
 from sluicegate_agent.sync.contract import Document, Outcome, unfit
@@ -195,16 +196,16 @@ def test_an_agent_that_runs_begins_anew_by_itself(tmp_path: Path, drain: bool) -
             file.writelines(json.dumps({"t": NOON + m * 60 * SECOND, "v": m}) + "\n" for m in minutes)
 
     write(range(20))
-    agent.run(config, drain=True, idle=0.3)
+    lives.run(config, drain=True, idle=0.3)
     saved = {path.name: path.read_bytes() for path in config.state.path.iterdir()}
     write(range(20, 40))
-    agent.run(config, drain=True, idle=0.3)
+    lives.run(config, drain=True, idle=0.3)
     put_back(saved, config.state.path)
     lines.write_bytes(b"".join(lines.read_bytes().splitlines(keepends=True)[:20]))  # the board was put back as a whole
     write(range(60, 80))
-    agent.run(config, drain=drain, idle=0.3)
+    lives.run(config, drain=drain, idle=0.3)
     write(range(80, 90))
-    agent.run(config, drain=True, idle=0.3)
+    lives.run(config, drain=True, idle=0.3)
     sure, doubt = counted(arrived(tmp_path))
     assert {*sure, *doubt} == {*range(40), *range(60, 90)}
     assert set(doubt) <= {*range(60, 90)}
