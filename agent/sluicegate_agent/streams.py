@@ -235,7 +235,7 @@ class Stream:
         builder, end = self._builder, len(values)
         two = values if isinstance(values, PairColumn) else None
         while begin < end:
-            is_plain = self.readings <= SINGLES_MOST and two is None and not (self.without and self.without.came)
+            is_plain = self.readings <= SINGLES_MOST and two is None and not (self.without and self.without.waits)
             if not builder.n and end - begin > 1 and is_plain:
                 rest = self._add_buckets(builder, values, times, begin, gap, doubt)
                 gap, begin = gap if rest == begin else 0, rest

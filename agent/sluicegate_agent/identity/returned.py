@@ -15,6 +15,7 @@ from sluicegate_agent.carried import unpack_readings
 RUNS = 32
 #: What a stream's row keeps of these, beside what came.
 TOLD_NAME = "told"
+SINCE_NAME = "since"
 _encode, _decode = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(list[int]).decode
 
 
@@ -40,34 +41,55 @@ def of_row(bucket: Bucket, readings: bytes | None) -> CameLate | None:
     return found
 
 
+def said_since(bucket: Bucket, readings: bytes | None, late: bytes | None, since: int) -> bytes | None:
+    """The extra "late" of the first bucket of a stream that goes on from another one, which had readings until `since`.
+
+    In its incarnation no reading stands before what it says is lost. `late`: what it says already.
+    """
+    told = CameLate.unpack(late) if late else of_row(bucket, readings)
+    if told is None or bucket.gap <= 0:
+        return late
+    return told._replace(begin=since if told.begin == NEVER else min(since, told.begin)).pack()
+
+
 class Returned:
     """What a stream was told is lost, and what of that came late in messages that have no reading of it.
 
     `came`: the latter, until a bucket says it: beside each a time between the two readings of the loss, and not before
-    the first of them: there another loss ends. What was told is known of the last RUNS losses.
+    the first of them: there another loss ends. What was told is known of the last RUNS losses. `since`: of a stream
+    that goes on from another the time of that one's last reading, until a bucket says what is lost; NEVER: of no other.
     """
 
-    __slots__ = ("_told", "came")
+    __slots__ = ("_told", "came", "since")
 
-    def __init__(self) -> None:
+    def __init__(self, since: int = NEVER) -> None:
         self.came: CameLate | None = None
+        self.since = since
         self._told = array("q")
+
+    @property
+    def waits(self) -> bool:
+        """Whether the next bucket may have to say something of it."""
+        return self.came is not None or self.since != NEVER
 
     def parts(self) -> dict[str, bytes]:
         """As a stream's row keeps it."""
         came = {LATE_NAME: self.came.pack()} if self.came else {}
-        return came | {TOLD_NAME: _encode(self._told.tolist())}
+        since = {SINCE_NAME: _encode([self.since])} if self.since != NEVER else {}
+        return came | since | {TOLD_NAME: _encode(self._told.tolist())}
 
     @classmethod
     def of(cls, parts: dict[str, bytes]) -> Returned | None:
         """What `parts` made, which leaves them; None where they have nothing of it. Raises ValueError."""
-        came, told, found = parts.pop(LATE_NAME, None), parts.pop(TOLD_NAME, None), cls()
+        came, told, since = (parts.pop(name, None) for name in (LATE_NAME, TOLD_NAME, SINCE_NAME))
+        found = cls()
         if came is None and told is None:
             return None
         found.came = CameLate.unpack(came) if came else None
         try:
             found._told = array("q", _decode(told) if told else ())
-        except (msgspec.MsgspecError, OverflowError) as error:
+            found.since = _decode(since)[0] if since else NEVER
+        except (msgspec.MsgspecError, OverflowError, IndexError) as error:
             raise ValueError(f"what a stream was told: {error}") from error
         if len(found._told) % 3 or len(found._told) > 3 * RUNS:
             raise ValueError("what a stream was told is malformed")
@@ -90,8 +112,13 @@ class Returned:
 
     def said(self, bucket: bytes, readings: bytes | None) -> bytes | None:
         """The extra of a row that closes and says it; None where there is nothing to say, or it cannot."""
-        late = of_row(Bucket.unpack(bucket), readings) if self.came is not None else None
-        if late is None or self.came is None:
+        record = Bucket.unpack(bucket)
+        late = of_row(record, readings) if self.waits else None
+        if late is None:
             return None
-        came, self.came = self.came, None
-        return late.then(came).pack()
+        came, since, self.came = self.came, self.since, None
+        said = late.then(came).pack() if came is not None else None
+        if since == NEVER or record.gap < 0:  # that bucket came late: there may be a loss before the next one
+            return said
+        self.since = NEVER
+        return said_since(record, readings, said, since)

@@ -20,11 +20,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from sluicegate.format.bucket import Bucket, Builder
-from sluicegate.format.late import LATE_NAME
+from sluicegate.format.bucket import PACKED, Bucket, Builder
+from sluicegate.format.late import LATE_NAME, NEVER
 from sluicegate_agent import carried
 from sluicegate_agent.backlog.rows import DELETE, insert_rows, rows_of
 from sluicegate_agent.checksums import require_sound
+from sluicegate_agent.identity.returned import Returned, said_since
 from sluicegate_agent.outbox import rows_in, spread, waiting_of
 from sluicegate_agent.state.home import differences
 from sluicegate_agent.streams import Closed, Row, Stream, next_number, stored_rows, write_tags
@@ -117,12 +118,15 @@ def _take_along(connection: sqlite3.Connection, stream: Stream, incarnation: str
         connection.execute("DELETE FROM chunk WHERE number = ?", (sealed,))
     new = _following(stream)
     waiting = sum(each.n for each in rows_of(connection, stream.number, 0, _END))
-    new.builder = Builder(stream.builder.center if stream.builder else 0.0, waiting)
+    if waiting:
+        new.builder, new.without = Builder(stream.builder.center if stream.builder else 0.0, waiting), None
     Row(stream.number, stream.name, stream.pack(), stream.incarnation, stream.key, 1).write(connection)
     number, following = go_on(connection, stream.number, new, incarnation, key), 0
     while some := [*islice(rows_of(connection, stream.number, 0, _END), _AT_ONCE)]:
         for each in some:  # between them may be what the target took
-            insert_rows(connection, number, [_in_doubt(each, following)])
+            moved = _in_doubt(each, following)
+            moved = moved if following else _since(moved, int(stream.incarnation, 16))
+            insert_rows(connection, number, [moved])
             following += each.n
         connection.executemany(DELETE, [(stream.number, each.first) for each in some])
     return number
@@ -142,7 +146,16 @@ def _following(stream: Stream) -> Stream:
     new = Stream(0, stream.name, 1, 1)
     new.missing_seen, new.told, new.owed, new.source = stream.missing_seen, stream.told, stream.owed, stream.source
     new.late, new.buckets = stream.late, stream.buckets
+    go_on_from(new, stream)
     return new
+
+
+def go_on_from(new: Stream, stream: Stream) -> None:
+    """Have a new stream's first bucket say what is lost since the last reading of the one that it goes on from."""
+    if stream.builder is not None:
+        new.builder = Builder(stream.builder.center)
+        newest, before = stream.builder.newest, stream.without.since if stream.without else NEVER
+        new.without = Returned(before if newest is None else newest)
 
 
 def retire(connection: sqlite3.Connection, stream: Stream, incarnation: str, key: str) -> int:
@@ -154,12 +167,13 @@ def retire(connection: sqlite3.Connection, stream: Stream, incarnation: str, key
     bucket, doubtful = stream.builder.bucket if stream.builder else None, None
     if stream.builder is not None and bucket is not None and bucket.n == len(stream.times):
         new.builder = doubted(stream, bucket.gap)
-        again = new.builder.close()
+        new.without, again = None, new.builder.close()
         stream.close()
         closed = stream.closed.pop()
         parts = carried.parted(closed.bucket)[1]
         parts.pop(LATE_NAME, None)
-        doubtful = Closed(again.first, again.n, carried.joined(again.pack(), parts), closed.readings)
+        said = carried.joined(again.pack(), parts)
+        doubtful = _since(Closed(again.first, again.n, said, closed.readings), _before(connection, stream))
         new.buckets += 1
         stream.builder = Builder(stream.builder.center, bucket.first)
     else:
@@ -170,6 +184,20 @@ def retire(connection: sqlite3.Connection, stream: Stream, incarnation: str, key
     if doubtful is not None:
         insert_rows(connection, number, [doubtful])
     return number
+
+
+def _before(connection: sqlite3.Connection, stream: Stream) -> int:
+    """No reading lost before its open bucket is older than this: the last one that waits, else its incarnation."""
+    found = connection.execute("SELECT max(first) FROM outbox WHERE stream = ?", (stream.number,)).fetchone()[0]
+    last = next(rows_of(connection, stream.number, found, _END), None) if found is not None else None
+    return int(stream.incarnation, 16) if last is None else Bucket.unpack(last.bucket[:PACKED]).t_last
+
+
+def _since(closed: Closed, since: int) -> Closed:
+    """A row that begins an incarnation, and says that what is lost before it was taken since then."""
+    record, parts = carried.parted(closed.bucket)
+    late = said_since(Bucket.unpack(record), closed.readings, parts.get(LATE_NAME), since)
+    return closed if late is None else closed._replace(bucket=carried.joined(record, parts | {LATE_NAME: late}))
 
 
 def go_on(connection: sqlite3.Connection, before: int, new: Stream, incarnation: str, key: str) -> int:

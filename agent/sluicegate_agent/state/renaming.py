@@ -14,7 +14,7 @@ from collections.abc import Callable
 from sluicegate_agent.backlog.rows import insert_rows
 from sluicegate_agent.naming.names import device_of, full_name
 from sluicegate_agent.outbox import spread
-from sluicegate_agent.state.parting import go_on
+from sluicegate_agent.state.parting import go_on, go_on_from
 from sluicegate_agent.streams import Row, Stream, stored_rows
 
 log = logging.getLogger("sluicegate.state")
@@ -64,4 +64,5 @@ def _part(connection: sqlite3.Connection, row: Row, was: str, incarnation: str, 
         new = Stream(0, row.name, 1, 1)
         new.missing_seen, new.owed, new.source = stream.missing_seen, stream.owed, stream.source
         new.late, new.buckets = stream.late, stream.buckets
+        go_on_from(new, stream)
         go_on(connection, stream.number, new, incarnation, row.key)
