@@ -100,6 +100,7 @@ def test_the_sample_names_every_key() -> None:
     [
         (minimal(devise={"id": "x"}), "devise: there is no such table; did you mean `device`?"),
         (minimal(mqtt={"hots": "x"}), 'mqtt.hots = "x": there is no such key; did you mean `host`?'),
+        (minimal(alert=[{"above": "30"}]), 'alert[1].above = "30": expected a number, got a text in quotes'),
         (minimal(mqtt={"port": "1883"}), 'mqtt.port = "1883": expected a whole number, got a text in quotes'),
         (minimal(mqtt={"version": 4}), 'mqtt.version = 4: expected 5 or "3.1.1"'),
         (minimal(mqtt={"receive_maximum": 65536}), "mqtt.receive_maximum = 65536: expected 1 to 65535"),

@@ -142,7 +142,7 @@ def test_a_wrong_password_waits_and_is_not_shown(gateway: Gateway, basic: bool) 
     login = type(one.login)("board-1", secret)
     outcome = SyncGatewayTarget(one.connection, login).put([FIRST])
     assert (outcome.accepted, outcome.rejected, outcome.retry_after) == ((), {}, 0.0)
-    assert "check sync.username and the password" in outcome.error
+    assert "check user and password (sync.credentials_file, or sync.username)" in outcome.error
     assert secret not in repr(outcome)
 
 

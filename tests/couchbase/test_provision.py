@@ -78,7 +78,7 @@ def test_what_cannot_be_is_said(gateway: Gateway) -> None:
         made(gateway, "a/b")
     with pytest.raises(GatewayError, match="no such database"):
         provision.provision(f"{gateway.admin_url}/nowhere", "x", "http://h/d")
-    with pytest.raises(GatewayError, match="does it run"):
+    with pytest.raises(GatewayError, match="nobody listens there"):
         provision.provision("http://127.0.0.1:9/telemetry", "x", "http://h/d")
     with pytest.raises(ProvisionError, match=provision.ADMIN_USER):
         provision.provision("http://a:b@127.0.0.1:9/telemetry", "x", "http://h/d")
@@ -126,6 +126,28 @@ def test_a_redirection_takes_no_password_along(monkeypatch: pytest.MonkeyPatch) 
         provision.provision(f"http://127.0.0.1:{server.server_port}/telemetry", "x", "http://h/d")
     server.shutdown()
     assert seen == ["/telemetry/_user/x"]
+
+
+def test_http_to_a_port_that_speaks_tls_is_told_in_its_own_words() -> None:
+    """The answer is no JSON: its text is the reason."""
+
+    class Tls(BaseHTTPRequestHandler):
+        """Answers plain HTTP as a gateway with a certificate does."""
+
+        def do_GET(self) -> None:
+            """No JSON."""
+            self.send_response(400)
+            self.end_headers()
+            self.wfile.write(b"Client sent an HTTP request to an HTTPS server.\n")
+
+        def log_message(self, *_: object) -> None:
+            """Nothing."""
+
+    server = HTTPServer(("127.0.0.1", 0), Tls)
+    Thread(target=server.serve_forever, daemon=True).start()
+    with pytest.raises(GatewayError, match="400: Client sent an HTTP request to an HTTPS server"):
+        provision.provision(f"http://127.0.0.1:{server.server_port}/telemetry", "x", "http://h/d")
+    server.shutdown()
 
 
 def test_the_command_writes_a_file_for_its_owner_alone(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from sluicegate_agent.naming.plugins import UnknownName
 _STEP = re.compile(r"([^.\[\]]+)(?:\[(\d+)\])?")
 _TYPES = {
     "int": "a whole number",
+    "float": "a number",
     "str": "a text in quotes",
     "bool": "true or false",
     "array": "a list",
@@ -194,7 +195,7 @@ def _tables(kind: Any) -> Iterator[type[Table]]:
 def _plainly(message: str) -> str:
     """msgspec's message in the words of the file: "expected a whole number, got a text in quotes"."""
     message = message.partition(" - at ")[0].replace(" | null", "").replace("`", "")
-    message = re.sub(r"\b(int|str|bool|array|object)\b", lambda match: _TYPES[match[1]], message)
+    message = re.sub(r"\b(int|float|str|bool|array|object)\b", lambda match: _TYPES[match[1]], message)
     return (message[0].lower() + message[1:]).replace(" | ", " or ")
 
 

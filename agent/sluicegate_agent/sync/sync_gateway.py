@@ -238,8 +238,8 @@ class SyncGatewayTarget:
 
 
 _HINTS = {
-    401: "check sync.username and the password, and the database's name in sync.url: a gateway may answer so for one "
-    "that it does not have",
+    401: "check user and password (sync.credentials_file, or sync.username), and the database's name in the URL: a "
+    "gateway may answer so for one that it does not have",
     403: "check the user's name and channels, and the database's sync function",
     404: "check sync.url: it ends with the database's name",
     429: "it is busy",

@@ -186,14 +186,23 @@ def _asked(request: urllib.request.Request, opener: urllib.request.OpenerDirecto
             return error.code, _decoded(error.read(_LARGEST))
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
-        raise GatewayError(f"{place}: {reason}; is this the admin interface, and does it run?") from None
+        raise GatewayError(f"{place}: {_said(reason)}") from None
+
+
+def _said(reason: Any) -> str:
+    if isinstance(reason, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted ({reason.verify_message}); name its authority in {CA_FILE}"
+    if isinstance(reason, ConnectionRefusedError):
+        return "nobody listens there (connection refused); start the gateway, or correct the admin URL"
+    return f"{reason}; is this the admin interface, and does it run?"
 
 
 def _decoded(data: bytes) -> Any:
+    """The answer's JSON; a text that is none is the reason for it."""
     try:
         return json.loads(data) if data else None
     except ValueError:
-        return None
+        return {"reason": data[:200].decode(errors="replace").strip()}
 
 
 def _check_user(status: int, found: Any, name: str, rights: dict[str, list[str]], *, renew: bool) -> None:
@@ -215,6 +224,6 @@ def _made(status: int, found: Any, what: str) -> None:
 
 
 def _refused(status: int, found: Any, what: str) -> GatewayError:
-    reason = found.get("reason", "") if isinstance(found, dict) else ""
+    reason = f": {found['reason']}" if isinstance(found, dict) and found.get("reason") else ""
     hint = f"; set {ADMIN_USER} and {ADMIN_PASSWORD}" if status == 401 else ""
-    return GatewayError(f"{what}: the gateway refused with {status} {reason}{hint}")
+    return GatewayError(f"{what}: the gateway refused with {status}{reason}{hint}")
