@@ -10,6 +10,7 @@ import pytest
 
 import sluicegate as sg
 from sluicegate.monoids import KINDS
+from sluicegate.monoids.layout import NO_BUCKETS
 from sluicegate.monoids.monoid import OBJECTS, PAIRED
 
 MADE: dict[str, Callable[[], sg.Monoid]] = {
@@ -24,7 +25,6 @@ BUCKETS = {
     "sums": [sg.SumLike(0.2), sg.Constrained(8)],
 }  # fmt: skip
 UNSTORED = ("compiled", "custom", *OBJECTS)  # the user's own, and Python objects: no snapshot without buckets
-REFUSED = ("rate", "frequency", "longest_run", "collect")  # by windows of buckets
 
 
 def windows(kind: str, kept: str, by_time: bool) -> Callable[[bytes | None], sg.Window]:
@@ -39,7 +39,7 @@ def windows(kind: str, kept: str, by_time: bool) -> Callable[[bytes | None], sg.
 @pytest.mark.parametrize(
     ("kind", "kept"),
     [(kind, kept) for kind in KINDS if kind not in UNSTORED for kept in ("amta", "recalc", "log_mta")]
-    + [(kind, kept) for kind in KINDS if kind not in ("compiled", "custom", *REFUSED) for kept in BUCKETS],
+    + [(kind, kept) for kind in KINDS if kind not in NO_BUCKETS for kept in BUCKETS],
 )
 def test_to_the_bit(kind: str, kept: str, by_time: bool) -> None:
     """Late readings (where their windows keep buckets), silence, equal times, values of both signs and equal ones."""
