@@ -64,8 +64,9 @@ def _head(found: dict[str, Any]) -> Iterator[str]:
         yield f"  written since the start: {show_size(written)}; what that is a day can be told after an hour"
     if folds := {name: n for name, n in found["counters"].items() if name.startswith("record.folds.") and n}:
         early = {name.rpartition(".")[2]: n for name, n in folds.items() if name != "record.folds.due"}
-        why = ", ".join(f"{n:,} for {name}" for name, n in sorted(early.items()))
-        yield f"  tables written {sum(folds.values()):,} times{f', before it was time: {why}' if early else ''}"
+        why = ", ".join(f"{name} {n:,}" for name, n in sorted(early.items()))
+        told = f", {sum(early.values()):,} of them early ({why})" if early else ""
+        yield f"  record folded into the tables {sum(folds.values()):,} times{told}"
     if lost := found["record_lost"]:
         yield (
             f"  ALARM: the record was damaged before the start of {_time(lost['at_us'])}: readings that were "
@@ -119,7 +120,7 @@ def _waiting(found: dict[str, Any]) -> Iterator[str]:
     in_doubt = sum(stream["undecidable"] for stream in found["streams"].values())
     parts = (
         (unacknowledged, "for their commit and acknowledgement"),
-        (held["for_clock"], "for the clock to be set"),
+        (held["for_clock"], "ahead of the clock or before it is set"),
         (held["for_second_message"], "for a second message of their source"),
     )
     told = [f"{count:,} {what}" for count, what in parts if count]

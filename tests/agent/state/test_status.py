@@ -74,9 +74,12 @@ def test_what_waits_is_counted_by_what_it_waits_for(tmp_path: Path) -> None:
     found |= {"running": True, "process": {"mqtt": {"broker": "b", "tls": False, "state": "s", "unacknowledged": 3}}}
     found["process"] |= {"uptime_s": 1, "clock_us": NOW, "rss_bytes": 1, "peak_rss_bytes": 1}
     found["streams"]["a"]["undecidable"] = 1
+    found["counters"] |= {"record.folds.due": 3, "record.folds.waiting": 1}
     text = show(found)
-    assert "3 for their commit and acknowledgement, 2 for the clock to be set, 1 for a second message" in text
+    assert "3 for their commit and acknowledgement" in text
+    assert "2 ahead of the clock or before it is set, 1 for a second message" in text
     assert "readings in doubt: 1" in text
+    assert "record folded into the tables 4 times, 1 of them early (waiting 1)" in text
 
 
 def test_a_state_that_takes_too_long_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
