@@ -97,7 +97,7 @@ def windows_of_files(
 
 
 def _looked(spark: SparkSession, groups: Sequence[Group], devices: frozenset[str], grid: Grid) -> pa.Table:
-    """`parts.Look` by Spark's workers."""
+    """What `parts.Look` asks of the files, looked up by Spark's workers."""
 
     def worker(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -134,7 +134,7 @@ def windows_of_documents(
 
 
 def _by_time(documents: DataFrame, grid: Grid, cuts: wire.Cuts) -> DataFrame:
-    """Sorted by `since`, where they are; those of streams of `cuts` go where their pieces are answered."""
+    """Each partition sorted by `since`; the pieces of streams that are cut go to the tasks that answer them."""
     some = documents.withColumns({"since": _end(sf.least, "t_first"), "piece": sf.lit(-1).cast("bigint")})
     by = ("device", "stream", "piece")
     if not cuts:
@@ -146,7 +146,7 @@ def _by_time(documents: DataFrame, grid: Grid, cuts: wire.Cuts) -> DataFrame:
 
 
 def _end(pick: Callable[..., Column], of_buckets: str) -> Column:
-    """When a document's first bucket begins or its last ends, or what is missing at it does, in µs."""
+    """The least (or greatest) time in µs of a document's buckets and of what is missing beside them."""
     hole = sf.when(sf.col("hole") > 0, pick("hole_from", "hole_to"))
     return pick(sf.when(sf.col("fate") == USED, sf.col(of_buckets)), hole, pick("loss_from", "loss_to"))
 
@@ -161,9 +161,9 @@ class Asked(NamedTuple):
     bounded: bool = True
 
     def of(self, given: DataFrame, source: wire.Source, sink: Sink | None = None) -> DataFrame:
-        """The windows of the streams that `source` makes of each partition of `given`; none is in two of them.
+        """The windows of the streams that `source` reads from each partition of `given`; no stream is in two of these.
 
-        `sink`: takes them in the worker that has them; the rows are what it tells, then.
+        `sink`: takes the windows in the worker that made them; then the rows are what the sink tells of them.
         """
         schema = ddl(window_columns(self.aggregates) if sink is None else sink.schema)
         devices = answers.devices(self.grid, source, self.aggregates, self.max_empty, bounded=self.bounded)

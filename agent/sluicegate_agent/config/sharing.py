@@ -1,4 +1,4 @@
-"""Windows that are answered from another's buckets: what of it cannot work, and which of them might share."""
+"""Checks windows that are answered from another window's buckets (`shares`), and finds windows that might be."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _named(config: Config, window: WindowConfig, longest: WindowConfig | None, a
 
 
 def _own(window: WindowConfig, at: str) -> Iterator[Problem]:
-    """Keys that say how buckets are kept, where none are."""
+    """Keys that say how a window keeps buckets, in a window that keeps none of its own."""
     for key in _OWN:
         if getattr(window, key) != getattr(_DEFAULTS, key):
             value = getattr(window, key)
@@ -46,7 +46,7 @@ def _own(window: WindowConfig, at: str) -> Iterator[Problem]:
 
 
 def _asked(config: Config, window: WindowConfig, longest: WindowConfig, at: str) -> Iterator[Problem]:
-    """Streams and aggregates that the buckets are not kept of."""
+    """Streams and aggregates of which the other window keeps no buckets."""
     for stream in config.names:
         if window.covers(stream) and not longest.covers(stream):
             remedy = f"{longest.name} keeps no buckets of it: name the streams that both are asked of"
@@ -58,7 +58,7 @@ def _asked(config: Config, window: WindowConfig, longest: WindowConfig, at: str)
 
 
 def _refused(window: WindowConfig, longest: WindowConfig, at: str) -> Iterator[Problem]:
-    """The windows' own word: both by count or both by time, the other one longer, buckets to share."""
+    """What `sg.Windows` itself refuses: count beside time, a longer window over a shorter one, no buckets to share."""
     try:
         sg.Windows.over(sg.Window(**build_arguments(longest)), longest.name, {window.name: build_policy(window)})
     except ConfigurationError as error:

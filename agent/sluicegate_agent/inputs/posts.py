@@ -56,10 +56,10 @@ class Post(Ticket):
         self.messages: Iterator[Message] | None = None
         self.source: SourceConfig | None = None
         self.at = self.mark = 0
-        #: Told to come again; not told what became of it; its sender says no more, and may be gone.
+        #: Whether its sender was told to send it again, did not hear what became of it, or has stopped sending.
         self.is_withdrawn = self.is_lost = self.is_ended = False
-        #: Digests of what was taken of it, where it may look new when it is said again, and of how many more there is
-        #: none; whether that is known.
+        #: Digests of its messages that would look new if they were sent again; how many more such messages have no
+        #: digest here; whether `unanswered` has them already.
         self.said: list[bytes] = []
         self.unsaid = 0
         self.is_known = False
@@ -79,7 +79,7 @@ class Post(Ticket):
             self.lost_ones.append(self)
 
     def ended(self) -> None:
-        """Its sender waits for the answer, or has given up: it sends it again then."""
+        """Its sender has sent all of it and waits for the answer, or has given up and will send it again."""
         self.is_ended = True
 
     def heard(self) -> None:
@@ -157,7 +157,7 @@ class Posts:
             raise Refused(415, "expected Content-Encoding gzip, or none")
         most = int(self._config.http.body)
         try:
-            found = gzip.GzipFile(fileobj=BytesIO(request.body)).read(most + 1)  # of all its members
+            found = gzip.GzipFile(fileobj=BytesIO(request.body)).read(most + 1)
         except EOFError:
             raise Refused(400, "the body has no end") from None
         except (OSError, zlib.error):
@@ -197,11 +197,11 @@ class Posts:
     @property
     def wants_commit(self) -> bool:
         """Whether somebody waits for an answer."""
-        # Only of the first may something be taken; the listener puts more behind it at any moment.
+        # Messages are taken of the first request only; the listener may append others at any moment.
         return bool(self._counted or (self._waiting and self._waiting[0].at))
 
     def _settle(self) -> None:
-        """What became of answers; and of requests that were taken whose senders may have given up."""
+        """Notes which senders heard their answer, and which may send their request again."""
         while self._lost:
             self._may_come_again(self._lost.popleft())
         while self._heard:
@@ -213,7 +213,7 @@ class Posts:
                 self._may_come_again(post)
 
     def _begin(self, post: Post) -> None:
-        self._settle()  # it may be one of them once more
+        self._settle()  # this request may be one that was sent before
         try:
             source = self._pipeline.entry.source(Message(post.topic, b"", 0, 0))
             if source.input != "http":
@@ -243,7 +243,7 @@ class Posts:
         return (_message(post, each, limit) for each in _split(source, post))
 
     def _may_come_again(self, post: Post) -> None:
-        """Its sender may not know that it counts: said once more it is in doubt, where nothing tells them apart."""
+        """Its sender may send it again without knowing that it counted: then it counts in doubt if it looks new."""
         is_taken = post.is_done or post in self._counted
         if is_taken and post.said and not post.is_known:
             if beyond := self._unanswered.add(post.said, post.unsaid):
@@ -251,7 +251,7 @@ class Posts:
             post.is_known = True
 
     def _digests(self, source: SourceConfig, message: Message) -> list[bytes]:
-        """Of the parts of a message, each known for itself."""
+        """A digest of each part of a message, as each part is recognised by itself."""
         try:
             return [short_of(digest_of(part)) for part in parts_of(source, message, self._config.limits)]
         except Unreadable:
@@ -340,5 +340,5 @@ def _split(source: SourceConfig, post: Post) -> Iterator[bytes]:
 
 
 def _message(post: Post, payload: bytes, limit: int) -> Message:
-    """A part of a request, no longer than allowed; with how long it was."""
+    """A part of a request, cut at the limit, with its length before the cut."""
     return Message(post.topic, payload[:limit], post.number, 0, len(payload) if len(payload) > limit else 0)

@@ -1,9 +1,9 @@
 """Tells whether a state still lives where it was made, or is a copy on another card, in another folder or machine.
 
-What is cheap to read and stays: inode and generation of the store's file, the machine's id, serial number and network
-addresses, the serial numbers of its cards. A clone of a whole card has the same inode and machine id, and another
-board's serial number and addresses; a copied folder or a backup has another file, told by its generation where the
-inode's number came to be used again. What a system does not tell is not compared.
+It compares what is cheap to read and does not change: inode and generation of the store's file, the machine's id,
+serial number and network addresses, the serial numbers of its cards. A clone of a whole card has the same inode and
+machine id, but another board's serial number and addresses. A copied folder or a backup has another inode, or the same
+number with another generation. What a system does not tell is not compared.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _address(adapter: Path) -> str:
 
 
 def _digest(text: str) -> str:
-    """Enough to tell one from another; the numbers themselves are nobody's business."""
+    """A digest: enough to tell two machines apart, without storing serial numbers or addresses."""
     return blake2b(text.encode(), digest_size=8, person=b"sluicegate").hexdigest() if text else ""
 
 

@@ -1,7 +1,7 @@
 """Windows of many devices → those of all devices: components added up twice, within a task and then by window.
 
-A device's sums are relative to its own mean. In the direction of the mean of all the interval of their sum is nearly
-that of the mean itself, so they are moved there before they are added (`combined`).
+A device's sums are relative to its own mean. `combined` makes them relative to the mean of all devices before it adds
+them: around that mean the interval of the sum is about as narrow as the interval of the mean itself.
 """
 
 from __future__ import annotations

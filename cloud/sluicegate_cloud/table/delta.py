@@ -126,7 +126,7 @@ def _merged(
     spark: SparkSession, changes: DataFrame, named: str, columns: list[str], keys: list[str], *, everything: bool
 ) -> int:
     same = " AND ".join(f"t.`{name}` <=> s.`{name}`" for name in (_DAY, *keys))
-    if not everything:  # look at the days that change alone
+    if not everything:  # so that the merge reads only the days that change
         days = [f"DATE'{row[0]}'" for row in changes.select(_DAY).distinct().limit(_MOST_DAYS + 1).collect()]
         if len(days) <= _MOST_DAYS:
             same += f" AND t.{_DAY} IN ({', '.join(days) or 'NULL'})"

@@ -123,7 +123,7 @@ def forgiven(store: Store, index: Row, paths: Iterable[str]) -> Row | None:
 
 
 def _fresh(known: pa.ChunkedArray, new: pa.Table) -> pa.Table:
-    """Those of `new` of which no digest is `known`, each once: of equal paths' order the first."""
+    """Those of `new` whose digest is not among the `known`; of several with one digest the one of the first path."""
     names = new.select(["digest", "path"])
     order = np.asarray(pc.sort_indices(names, [("digest", "ascending"), ("path", "ascending")])).astype(np.int64)
     digest = np.asarray(new["digest"].to_numpy(zero_copy_only=False))[order]
@@ -203,7 +203,7 @@ class _Lines:
         }
 
     def runs_before(self, owner: Owner, new: list[Row]) -> list[int]:
-        """The runs that what is judged with `new` documents begins in, or before, or does not end after."""
+        """The runs to be opened, since documents that are judged again with the `new` ones may lie in them."""
         begin, end = self._at.get(owner, (0, 0))
         runs = begin + np.flatnonzero(self._is_run[begin:end])
         if not runs.size:
@@ -250,12 +250,12 @@ class _Lines:
         return max(self._cut(begin, end, new), self._after_retired(begin, end))
 
     def _after_retired(self, begin: int, end: int) -> int:
-        """Where the documents begin whose buckets are kept: others cannot be compared."""
+        """The first row whose document still has its buckets: those before it cannot be compared with others."""
         last = int(np.searchsorted(self._retired, end)) - 1
         return max(begin, int(self._retired[last]) + 1) if last >= 0 else begin
 
     def _cut(self, begin: int, end: int, new: list[Row]) -> int:
-        """From where on the line is judged again. Two boards' documents are judged by all that both sent."""
+        """From which row on the line is judged again: from its begin where two boards wrote it."""
         if begin == end:
             return end
         first, ends = self._first[begin:end], self._end[begin:end]
@@ -284,7 +284,7 @@ class _Lines:
 
 
 def _lasts(reached: pa.Table) -> Ints:
-    """When each of these documents ends; of a run the last ones."""
+    """The last time of each of these documents, also of each one in a run."""
     last = ints(reached, "t_last")
     if not runs_of(reached).any():
         return last

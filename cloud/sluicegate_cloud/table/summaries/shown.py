@@ -28,7 +28,7 @@ def lines(tables: Iterable[pa.Table], aggregates: Sequence[str]) -> Iterator[str
 
 
 def _least_complete(tables: Iterable[pa.Table]) -> tuple[list[Row], int]:
-    """MOST of their rows, and how many there are."""
+    """The MOST least complete rows of these tables, and how many rows there are in all."""
     worst: list[tuple[Any, ...]] = []
     count = 0
     for table in tables:
@@ -39,7 +39,7 @@ def _least_complete(tables: Iterable[pa.Table]) -> tuple[list[Row], int]:
 
 
 def _order(row: Row) -> tuple[float, float]:
-    """The least complete first, of equal ones that with the worst window; what is not known last."""
+    """A sort key: the least complete first; of equal ones the one with the worst window; unknown completeness last."""
     return tuple(2.0 if row[name] is None else row[name] for name in ("complete", "completeness_least"))  # type: ignore[return-value]  # two
 
 
@@ -51,7 +51,7 @@ def _line(row: Row, aggregates: Sequence[str]) -> str:
 
 
 def _widths(row: Row, aggregates: Sequence[str]) -> str:
-    """Of what is not exact in every window; of a stream without a reading in any nothing is known."""
+    """The widths of each aggregate that is not exact in every window; – where no window of the stream has a reading."""
     known = [name for name in aggregates if row[f"{name}_exact"] is not None]
     if not known:
         return "–"
@@ -60,7 +60,7 @@ def _widths(row: Row, aggregates: Sequence[str]) -> str:
 
 
 def _width(row: Row, name: str) -> str:
-    """In the mean, and at most; of a window without an answer there is none."""
+    """The mean width and the greatest; – where no window has an answer."""
     mean, most = row[f"{name}_width"], row[f"{name}_width_most"]
     return "–" if mean is None else f"{mean:.2%} ({most:.2%})"
 
@@ -70,7 +70,7 @@ def _short(name: str) -> str:
 
 
 def _percent(share: float | None) -> str:
-    """Rounded down: 100 % is all of it."""
+    """Rounded down, so that 100 % means complete."""
     return "–" if share is None else f"{floor(1e4 * share) / 100:.2f} %"
 
 
