@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from thorough import WHOLE, number
 
 from sluicegate_demo import proof
 from sluicegate_demo.agents import WINDOWS
@@ -23,6 +24,22 @@ COLUMNS = {
     "road_speed.csv": ("timestamp", "value"),
     "weather_3stations.csv": ("time_hour", "temp"),
 }
+#: The rows of each file that has many in which its oddities lie: the clock set back, gaps of days, NA.
+ODD = {
+    "machine_temperature.csv": slice(9_000, 11_000),
+    "ambient_temperature.csv": slice(0, 2_200),
+    "weather_3stations.csv": slice(5_500, 9_500),
+}
+
+
+def odd_part(path: Path, folder: Path) -> Path:
+    """The file; in `make test` one with those of its rows in which its oddities lie."""
+    if WHOLE or path.name not in ODD:
+        return path
+    header, *rows = path.read_text("utf-8").splitlines(keepends=True)
+    part = folder / path.name
+    part.write_text("".join([header, *rows[ODD[path.name]]]), "utf-8")
+    return part
 
 
 def edge_half(sluicegate: Any, path: Path, out: Path, *options: str) -> None:
@@ -55,7 +72,7 @@ def test_the_same_zeros(data: Callable[[str], Path], sluicegate: Any, tmp_path: 
     """Each file through its agent, then all in one merge: per file and as one fleet no window is outside its bounds."""
     feeds = []
     for name, (time, value) in COLUMNS.items():
-        path, out = data(name), tmp_path / name
+        path, out = odd_part(data(name), tmp_path), tmp_path / f"out-{name}"
         edge_half(sluicegate, path, out)
         feeds += published(path, time, value)
         kept_every_reading_once(out, Streams(feeds[-1:]))
@@ -63,11 +80,11 @@ def test_the_same_zeros(data: Callable[[str], Path], sluicegate: Any, tmp_path: 
     from sluicegate_cloud import job
     from sluicegate_demo.merge import FOLDER, windows
 
-    chunks = [str(tmp_path / name / "chunks") for name in COLUMNS]
+    chunks = [str(tmp_path / f"out-{name}" / "chunks") for name in COLUMNS]
     job.merge(chunks, tmp_path / FOLDER, LENGTH, SLIDE, AGGREGATES)
     tally = proof.cloud(windows(tmp_path), Streams(feeds), LENGTH, SLIDE)
     assert (tally.outside, tally.missing, tally.problems) == (0, 0, [])
-    assert tally.checked > 20_000
+    assert tally.checked > number(20_000, 5_000)
 
 
 def test_a_column_tells_devices_apart(data: Callable[[str], Path], sluicegate: Any, tmp_path: Path) -> None:

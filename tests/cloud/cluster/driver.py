@@ -33,12 +33,14 @@ _SMALL = SMALL | {
     "spark.cores.max": "2", "spark.executor.memory": "512m", "spark.executor.cores": "1",
     "spark.network.timeout": "60s", "spark.executor.extraJavaOptions": JAVA,
 }  # fmt: skip
+#: Delta's plans are large and its rows few: they are done with before Java code for them is compiled, a quarter of all.
+_PLAIN = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
 def main(master: str, jars: str = "", kind: str = "delta") -> None:
     """Jobs, until the input ends."""
-    sink = {"delta": delta.settings, "kafka": kafka.settings}[kind]
-    spark = spark_session(master, {**QUICK, **_SMALL, **(sink(Path(jars)) if jars else {})})
+    sinks = {"delta": lambda: delta.settings(Path(jars)) | _PLAIN, "kafka": lambda: kafka.settings(Path(jars))}
+    spark = spark_session(master, {**QUICK, **_SMALL, **(sinks[kind]() if jars else {})})
     _say({"ready": master})
     for line in sys.stdin:
         told = json.loads(line)
