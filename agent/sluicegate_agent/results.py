@@ -123,7 +123,7 @@ class Results:
             return
         key = (*place, 0)
         if self.config.on_change and not self._has_changed(self._last.get(key), answer):
-            self._waiting.pop(key, None)  # it went back to what is known outside
+            self._waiting.pop(key, None)  # the answer is again what was sent last
         else:
             self._waiting[key] = answer
 
@@ -159,7 +159,7 @@ class Results:
         return info is not None
 
     def _has_changed(self, before: Result | None, now: Result) -> bool:
-        """Whether value, an end of the interval or its exactness is another one than was sent, beyond the deadband."""
+        """Whether value, interval or exactness differ from what was sent by more than the deadband."""
         if before is None or before.exact != now.exact:
             return True
         pairs = ((before.value, now.value), (before.low, now.low), (before.high, now.high))

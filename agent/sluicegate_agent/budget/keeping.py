@@ -46,7 +46,7 @@ class Keeping:
         return max(_SMALLEST, min(share, self.left(now), self.account.at_once(now)))
 
     def charged(self, documents: Sequence[Document], now: float) -> list[Document]:
-        """The first of them that fit in what is left, and paid for: durable before any of it is sent.
+        """The first documents that fit in what is left. They are charged durably before any of them is sent.
 
         Raises sqlite3.Error where the store refuses: nothing is sent then.
         """
@@ -65,7 +65,7 @@ class Keeping:
         return taken
 
     def sealed(self, size: int, cost: int) -> None:
-        """A document of `size` bytes came of rows that the outbox counted with `cost`: how small they get."""
+        """Learns how much smaller rows get in a document: `cost` bytes of the outbox's rows became `size` bytes."""
         if cost > 0:
             self._ratio = min(1.0, max(0.01, 0.9 * self._ratio + 0.1 * size / cost))
 
@@ -86,7 +86,7 @@ class Keeping:
         return self._state.counters["outbox.merges"] + self._state.counters["outbox.single_readings"]
 
     def _note(self, is_short: bool, merged: int) -> None:
-        """Since when buckets are merged for the budget's sake, until what waits is half of what fits."""
+        """Notes since when buckets are merged for want of budget; this ends when what waits is half of what fits."""
         account, outbox = self.account, self._state.outbox
         if is_short:
             if account.short_since_us is None:
@@ -106,5 +106,5 @@ class Keeping:
 
 
 def keeping_of(config: Config, state: State) -> Keeping | None:
-    """Where the configuration limits the link."""
+    """The keeping of an agent whose configuration limits the link; else None."""
     return Keeping(config, state) if config.sync.budget.is_set and config.sync.target != "none" else None

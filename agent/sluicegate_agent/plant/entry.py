@@ -168,7 +168,7 @@ class Entry:
         return ""
 
     def _why_none(self, route: Route, decoded: Decoded) -> str:
-        """Why no stream of a message is there, or may come; empty where one may. Most messages are of one that is."""
+        """Why a message has no stream that exists or may begin; empty where it has one."""
         there, readings = self.state.streams, decoded.readings
         if not readings or readings[0][0] in there:
             return ""
@@ -186,7 +186,7 @@ class Entry:
         return all(stream in self.state.streams for stream in source.streams)
 
     def heard_run(self, source: SourceConfig, sender: str, missing: int) -> None:
-        """Messages came of a source that `is_ready`, of this topic, of whose numbers `missing` are."""
+        """Messages came of `sender` to a source that `is_ready`; `missing`: how many numbers they passed over."""
         if isinstance(source, Route) and source.is_member:
             if self.senders.heard(sender):
                 self._count_timed()
@@ -194,7 +194,7 @@ class Entry:
                 self._fed(source, stream, sender, missing)
 
     def let_go(self, topic: str) -> None:
-        """Nothing of a message counts: of a topic that was never let in nothing is kept, however many there are."""
+        """Nothing of a message counts. Of topics that were never let in nothing is kept, as there may be many."""
         if topic not in self.senders and topic not in self._fixed:
             self.identities.bare.forget(topic)
 

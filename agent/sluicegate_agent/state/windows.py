@@ -57,7 +57,7 @@ class StoredWindow:
     may_sleep = True
 
     def results(self, stream: Stream, doubts: Doubts | None) -> Iterator[Result]:
-        """What it has to say by itself: nothing."""
+        """Results that it gives by itself: none."""
         return iter(())
 
     def __init__(
@@ -118,7 +118,7 @@ class StoredWindow:
         return self._window
 
     def _put_away(self) -> None:
-        """Let its rows be all there is of it; they hold all of it now."""
+        """Drop the window from memory: its rows hold all of it now."""
         if self.may_sleep and self.shorter is None:
             self._asleep = asleep(self._window, self._config.policy.time)
             del self._window, self._leaves, self._merged
@@ -313,7 +313,7 @@ class StoredWindow:
         return True
 
     def belongs_to(self, stream: int) -> None:
-        """Its stream goes on under another number."""
+        """Its stream has another number from now on."""
         self._stream = stream
         if self.shorter:
             self.shorter.stream = stream

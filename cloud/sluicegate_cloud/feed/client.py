@@ -82,7 +82,7 @@ class Client:
         return self._answered(path, query, None, most)
 
     def post(self, path: str, query: Mapping[str, str], told: Any, most: int) -> Any:
-        """What is answered to `told`, in JSON both, and raised as by `get`. It may have come twice."""
+        """The answer to the JSON `told`; raises as `get` does. The gateway may receive it twice."""
         return self._answered(path, query, json.dumps(told, allow_nan=False).encode(), most)
 
     def _answered(self, path: str, query: Mapping[str, str], told: bytes | None, most: int) -> Any:
@@ -181,7 +181,7 @@ def _parsed(body: bytes) -> Any:
 
 
 def _integer(digits: str) -> int:
-    """Reading an integer takes the square of its length."""
+    """An integer of bounded length, since reading one takes time by the square of its length."""
     if len(digits) > MOST_DIGITS:
         raise ValueError(f"it has an integer of {len(digits)} digits, at most {MOST_DIGITS} are read")
     return int(digits)

@@ -45,7 +45,7 @@ Run = Callable[[Callable[[Task], Task], list[Task]], list[Task]]
 class Kept:
     """What `positions.json` says: by channel the sequence to go on from, and the files with what was read before it.
 
-    They hold for one `reader`: what a gateway passed over because another may not see it would be passed over for ever.
+    They hold for one `reader`. What a gateway did not show to this one would stay unread by another.
     """
 
     url: str

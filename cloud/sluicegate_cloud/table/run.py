@@ -56,8 +56,9 @@ def take_in(
 
 
 def refused(store: Store, version: Version) -> frozenset[str]:
-    """Paths of the files that were unreadable when they were read last: half written, such a file says not whose it is,
-    so that the shard that has it may be another one than its own.
+    """Paths of the files that were unreadable when they were read last.
+
+    A file that is half written does not say whose it is. So the shard that refused it may not be the one it belongs to.
     """
     return ledgers.unreadable(store, [store.read_json(name) for name in version.shards.values()])
 
@@ -130,7 +131,7 @@ def _taken_in(
 
 
 def _together(told: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
-    """What two merges tell of one run."""
+    """One report of a run, from the reports of two of its merges."""
     changed = {of: merged([*told["changed"].get(of, []), *ranges]) for of, ranges in more["changed"].items()}
     added = {name: told[name] + more[name] for name in ("documents", "copies", "refused", "rows", "files", "again")}
     return added | {"changed": told["changed"] | changed}
@@ -197,7 +198,7 @@ def following(
 
 
 def _without_old_refusals(store: Store, shards: dict[str, str], again: dict[str, int]) -> dict[str, str]:
-    """New indexes of the shards that have as refused what another one has read `again`."""
+    """New indexes of the shards that still count a file as refused which another shard has read `again` since."""
     out = {}
     for number, name in shards.items() if again else ():
         theirs = (path for path, of in again.items() if str(of) != number)
@@ -239,7 +240,7 @@ def _fleet(
 def _with_nearer(
     store: Store, before: Version, indexes: list[dict[str, Any]], definition: Definition, of_all: dict[str, Ranges]
 ) -> dict[str, Ranges]:
-    """And, where devices have spans, the windows that are answered one by one only now that another device is near."""
+    """`of_all` and, where devices have spans, the windows answered singly only since another device came near."""
     if not any(index["spans"] for index in indexes):
         return of_all
     old, new = whole.marks_of([store.read_json(name) for name in before.shards.values()]), whole.marks_of(indexes)
