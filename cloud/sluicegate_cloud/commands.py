@@ -9,6 +9,7 @@ import click
 
 from sluicegate_cloud.options import folder, length, names, of_options
 from sluicegate_cloud.table.commands import (
+    REGISTRY,
     SHARDS,
     alerts,
     compact,
@@ -41,8 +42,10 @@ def cloud() -> None:
               help="Folder for the windows and their summary.")  # fmt: skip
 @click.option("--table", metavar="PLACE", help="Instead of --out: a table, into which a run takes what is new alone; a "
               "folder or s3://BUCKET/PREFIX.")  # fmt: skip
-@click.option("--by", metavar="TAGS", multiple=True,
-              help="With --table: windows of all devices with the same of these tags too: site,line.")  # fmt: skip
+@click.option("--by", metavar="WORDS", multiple=True,
+              help="With --table: windows of all devices with the same of these tags too: site,line. / : of all keys "
+              "together; /1: of those with the same first level; device: of each device.")  # fmt: skip
+@REGISTRY
 @SHARDS
 @click.option("--window", default="24h", callback=length, show_default=True, help="Length of a window.")
 @click.option(
@@ -74,6 +77,7 @@ def merge(
     out: Path | None,
     table: str | None,
     by: tuple[str, ...],
+    registry: Path | None,
     shards: int | None,
     window: int,
     slide: int,
@@ -106,8 +110,10 @@ def merge(
         raise click.UsageError("give --out, a folder to be written anew, or --table, one that grows")
     if out is None:
         definition = definition_of(asked, [names_of.split(",") for names_of in by], shards, str(table))
-        into_table(source, str(table), definition, master, memory)
+        into_table(source, str(table), definition, registry, master, memory)
         return
+    if by or registry is not None:
+        raise click.UsageError("--by and --registry are of --table: --out has no roll-ups")
     from sluicegate_cloud import job
     from sluicegate_cloud.definitions import lengths
 

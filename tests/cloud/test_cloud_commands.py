@@ -34,6 +34,8 @@ def sluicegate(*arguments: str, **environment: str) -> tuple[int, str, str]:
         (["{tmp}/some", "--out", "{tmp}/file/o"], 4, "choose a folder that you may write"),
         (["{tmp}/some", "--out", "{tmp}/file"], 4, "choose a folder that you may write"),
         (["{tmp}/some", "--out", "s3a://bucket/o"], 2, "expected a path; a table (--table) may also lie at s3://"),
+        (["{tmp}/some", "--out", "{tmp}/o", "--by", "/1"], 2, "--by and --registry are of --table"),
+        (["{tmp}/some", "--table", "{tmp}/t", "--by", "/0"], 2, "by '/0': expected, by comma, names of tags"),
         (["{tmp}/some", "--table", "gs://bucket/t"], 4, "a table cannot lie at gs://bucket/t: give a folder"),
         (["{tmp}/some"], 2, "--out"),
         (["--out", "{tmp}/o"], 2, "SOURCE"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sluicegate_cloud.table.answering import Answers
+from sluicegate_cloud.table.grouping.groups import label_of
 from sluicegate_cloud.table.ranges import Ranges, within
 from sluicegate_cloud.table.versions import Definition, Store
 
@@ -83,7 +83,7 @@ def touched_shares(table: pa.Table, of_all: dict[str, Ranges]) -> Any:
     order, counts = np.argsort(code, kind="stable"), np.bincount(code, minlength=len(encoded.dictionary))
     out = np.zeros(table.num_rows, bool)
     for at, name in zip(np.split(order, np.cumsum(counts)[:-1]), encoded.dictionary.to_pylist(), strict=True):
-        out[at] = within(frame[at], of_all.get(json.loads(name)[0], []))
+        out[at] = within(frame[at], of_all.get(label_of(name), []))
     return out
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -20,6 +19,7 @@ from sluicegate_cloud.grid import Columns, Ints
 from sluicegate_cloud.merging.answers import as_arrow
 from sluicegate_cloud.merging.combining import added_up
 from sluicegate_cloud.spans import block_of
+from sluicegate_cloud.table.grouping.groups import across_keys, groups_of, label_of
 from sluicegate_cloud.table.ranges import Ranges, within
 from sluicegate_cloud.table.units import Unit
 from sluicegate_cloud.table.versions import Definition
@@ -31,29 +31,20 @@ _INT = pa.int64()
 REVISION = "revision"
 
 
-def group(stream: str, names_of: Sequence[str] = (), tags: dict[str, str] | None = None) -> str:
-    """Whose roll-up it is: all devices of a stream, or those that have these values of some tags."""
-    return json.dumps([stream, {name: (tags or {}).get(name) for name in names_of}], ensure_ascii=False)
-
-
-def groups_of(definition: Definition, unit: Unit, tags: dict[tuple[str, str], dict[str, str]]) -> list[str]:
-    """All devices of its stream, and of each roll-up those with its tags; `tags` of each stream of a device."""
-    told = tags.get((unit.device, unit.stream))
-    return [group(unit.stream, by, told) for by in ((), *definition.by)]
-
-
 @dataclass
 class Answers:
     """What comes of a shard's units: `cells`, batches of window rows by cell; sums by group and frame; `spans`
     of devices; `marks`: by stream, the blocks of frames in which a reading is known to be.
 
     `revision`: the version they are for; `rewritten`: of each stream of a device the windows that are answered anew;
-    `tags`: of it; `beside`: of windows of units that are taken (unit, frame, windows each) more columns.
+    `of_all`: those of groups, by label; `tags`: of each stream of a device; `beside`: of windows of units that are
+    taken (unit, frame, windows each) more columns.
     """
 
     definition: Definition
     revision: int
     rewritten: dict[tuple[str, str], Ranges]
+    of_all: dict[str, Ranges]
     tags: dict[tuple[str, str], dict[str, str]]
     beside: Callable[[Ints, Ints, Ints], dict[str, pa.Array]]
     cells: dict[int, list[pa.RecordBatch]] = field(default_factory=dict)
@@ -67,6 +58,7 @@ class Answers:
     def __post_init__(self) -> None:
         self._needed: tuple[ModuleType, ...] = families(self.definition.aggregates)
         self._names = names(self._needed)
+        self._across = any(map(across_keys, self.definition.by))
 
     @property
     def full(self) -> bool:
@@ -122,6 +114,16 @@ class Answers:
             out[at] = within(frame[at], ranges)
         return out
 
+    def _of_groups(self, groups: Sequence[str], owner: Ints, frame: Ints) -> Any:
+        """Which windows are to be added to the unit's group, where others of it are answered for other labels."""
+        if not self._across:
+            return slice(None)
+        out = np.zeros(frame.size, bool)
+        for number in np.unique(owner).tolist():
+            at = owner == number
+            out[at] = within(frame[at], self.of_all.get(label_of(groups[number]), []))
+        return _those(out)
+
     def _keep(self, units: Sequence[Unit], owner: Ints, frame: Ints, windows: Ints, told: Columns) -> None:
         definition, grid = self.definition, self.definition.grid
         start = grid.start_us(frame)
@@ -155,15 +157,18 @@ class Answers:
 
     def _add(self, units: Sequence[Unit], owner: Ints, frame: Ints, found: Columns) -> None:
         """To the windows of every group that a unit belongs to."""
-        of = [[self._groups.setdefault(name, len(self._groups)) for name in self._groups_of(unit)] for unit in units]
-        for numbered in np.array(of, np.int64).T:
-            self._parts.append(found | {"group": numbered[owner], "frame": frame})
-            self._size += frame.size
+        for groups in zip(*map(self._groups_of, units), strict=True):
+            numbered = np.array([self._groups.setdefault(name, len(self._groups)) for name in groups], np.int64)
+            some = self._of_groups(groups, owner, frame)
+            part = {name: of[some] for name, of in (found | {"group": numbered[owner], "frame": frame}).items()}
+            self._parts.append(part)
+            self._size += part["frame"].size
         if self._size >= max(_ADDED, self.added):  # what cannot be added up further is not folded each time
             self._fold()
 
     def _groups_of(self, unit: Unit) -> list[str]:
-        return groups_of(self.definition, unit, self.tags)
+        tags = self.tags.get((unit.device, unit.stream))
+        return groups_of(self.definition.by, unit.device, unit.stream, tags)
 
     def _fold(self) -> None:
         self._parts, self._size = [added_up(self._parts, ("group", "frame"), self._needed)], 0

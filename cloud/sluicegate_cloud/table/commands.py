@@ -52,15 +52,25 @@ def definition_of(
     return job.definition_of(of.window_us, of.slide_us, plain, origin_us=of.origin_us, by=by, carried=more, **spread)
 
 
+REGISTRY = click.option(
+    "--registry", type=click.Path(path_type=Path), metavar="FILE", help="With --table: a CSV file with a column "
+    "`device`; its other columns are tags for --by, kept for the runs that follow.",
+)  # fmt: skip
+
+
 def into_table(
-    sources: Sequence[str], table: str, definition: Any, master: str, memory: str
+    sources: Sequence[str], table: str, definition: Any, registry: Path | None, master: str, memory: str
 ) -> None:  # fmt: skip
     """Merge what is new and say what came of it."""
     from sluicegate_cloud.table import job
+    from sluicegate_cloud.table.grouping import registry as registries
     from sluicegate_cloud.table.versions import Store
 
-    before = Store(table).load()
-    version = job.merge(session(master, memory), sources, table, definition)
+    before, told = Store(table).load(), registries.read(registry) if registry else None
+    spark = session(master, memory)
+    if told is not None:
+        job.register(spark, table, told, definition)
+    version = job.merge(spark, sources, table, definition)
     if before is not None and version.number == before.number:
         click.echo(f"Nothing is new: {table} stays at version {version.number}")
         return
@@ -121,7 +131,8 @@ def compact(source: tuple[str, ...], to: str, remove: bool, master: str, memory:
 )
 @click.option("--aggregates", default="count,sum,mean,min,max", callback=names, show_default=True, metavar="NAMES",
               help="As those of cloud merge.")  # fmt: skip
-@click.option("--by", metavar="TAGS", multiple=True, help="As that of cloud merge.")
+@click.option("--by", metavar="WORDS", multiple=True, help="As that of cloud merge.")
+@REGISTRY
 @SHARDS
 @click.option("--every", metavar="TIME", help='Go on for ever, looking each "10 seconds"; without: what is there now.')
 @click.option("--checkpoint", metavar="PLACE",
@@ -130,7 +141,7 @@ def compact(source: tuple[str, ...], to: str, remove: bool, master: str, memory:
 @click.option("--memory", default="1g", show_default=True, help="What Spark's Java may take of this machine.")
 def stream(
     source: str, table: str, window: int, slide: int, aggregates: tuple[str, ...], by: tuple[str, ...],
-    shards: int | None, every: str | None, checkpoint: str | None, master: str, memory: str,
+    registry: Path | None, shards: int | None, every: str | None, checkpoint: str | None, master: str, memory: str,
 ) -> None:  # fmt: skip
     """Take chunk documents into a table as they come.
 
@@ -139,12 +150,17 @@ def stream(
     SOURCE: the folder, a URI that Spark lists, or the https:// URL of a gateway's database. Late documents correct
     their windows; a new run of this command goes on where the last one ended, however it ended.
     """
+    from sluicegate_cloud.table import job
     from sluicegate_cloud.table import stream as streaming
+    from sluicegate_cloud.table.grouping import registry as registries
     from sluicegate_cloud.table.versions import Store
 
     asked = of_options(window, slide, aggregates)
     definition = definition_of(asked, [names_of.split(",") for names_of in by], shards, table)
+    told = registries.read(registry) if registry else None
     spark = session(master, memory)
+    if told is not None:
+        job.register(spark, table, told, definition)
     streaming.finish(lambda: streaming.stream(spark, source, table, definition, every=every, checkpoint=checkpoint))
     version = Store(table).load()
     click.echo(f"{table} is at version {version.number if version else 0}")

@@ -11,6 +11,7 @@ from pyspark.sql import functions as sf
 
 from sluicegate_cloud.table import read
 from sluicegate_cloud.table.answering import REVISION
+from sluicegate_cloud.table.grouping.groups import columns_of
 from sluicegate_cloud.table.told import ledgers
 from sluicegate_cloud.table.versions import Store, Version
 
@@ -23,7 +24,7 @@ _DISCRETE = ("count", "min", "max", "range", "min_count", "max_count")
 
 def differences(spark: SparkSession, store: Store, one: Version, other: Version) -> Iterator[str]:
     """The first MOST rows that are in one only, or that differ."""
-    keys = ["device", "stream", read.ROLLUP, *_tags(one), "window_start", "window_end"]
+    keys = ["device", "stream", read.ROLLUP, *columns_of(one.definition.by), "window_start", "window_end"]
     left, right = (read.windows(spark, store, version) for version in (one, other))
     values = [name for name in left.columns if name not in (*keys, REVISION)]
     joined = left.alias("a").join(right.alias("b"), _same_keys(keys), "full")
@@ -35,10 +36,6 @@ def differences(spark: SparkSession, store: Store, one: Version, other: Version)
     for row in found.orderBy(*keys).limit(MOST).collect():
         whose = row["device"] or "all devices"
         yield f"{whose}, {row['stream']}, {row['window_start']} to {row['window_end']}: {row['what']}"
-
-
-def _tags(version: Version) -> list[str]:
-    return [*dict.fromkeys(f"tag_{name}" for by in version.definition.by for name in by)]
 
 
 def _same_keys(keys: list[str]) -> Column:

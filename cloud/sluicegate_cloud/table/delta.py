@@ -21,6 +21,7 @@ from sluicegate_cloud.places.uris import is_elsewhere
 from sluicegate_cloud.schema import ddl
 from sluicegate_cloud.session import with_setting
 from sluicegate_cloud.table import read
+from sluicegate_cloud.table.grouping.groups import columns_of
 from sluicegate_cloud.table.jars import checked
 from sluicegate_cloud.table.versions import DAY_US, Store, Version, is_same
 
@@ -118,8 +119,7 @@ def _rows(spark: SparkSession, store: Store, version: Version, files: Sequence[s
 
 
 def _keys(version: Version) -> list[str]:
-    tags = dict.fromkeys(f"tag_{name}" for by in version.definition.by for name in by)
-    return ["stream", "device", read.ROLLUP, *tags, "window_start", "window_end"]
+    return ["stream", "device", read.ROLLUP, *columns_of(version.definition.by), "window_start", "window_end"]
 
 
 def _merged(

@@ -16,6 +16,9 @@ from sluicegate_cloud.progress import step
 from sluicegate_cloud.sources import list_sources, read_files
 from sluicegate_cloud.table import compare, retention, run
 from sluicegate_cloud.table import sources as seen
+from sluicegate_cloud.table.grouping import registry
+from sluicegate_cloud.table.grouping.groups import ALL_KEYS, LEVEL
+from sluicegate_cloud.table.grouping.registry import Registry
 from sluicegate_cloud.table.versions import DAY_US, Definition, Store, Version
 
 #: Into how many parts a new table spreads its streams.
@@ -43,11 +46,14 @@ def definition_of(
 
 
 def _roll_ups(by: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
-    """Each once, in whatever order it names its tags: asked for twice, it would count twice. Raises SourceError."""
+    """Each once, in whatever order it names its words: asked for twice, it would count twice. Raises SourceError."""
     found: dict[frozenset[str], tuple[str, ...]] = {}
     for names in by:
-        if not names or not all(map(TAG.fullmatch, names)):
-            raise SourceError(f"by {','.join(names)!r}: expected names of tags by comma, such as site,line")
+        if not names or not all(name == ALL_KEYS or LEVEL.fullmatch(name) or TAG.fullmatch(name) for name in names):
+            raise SourceError(
+                f"by {','.join(names)!r}: expected, by comma, names of tags such as site,line, / for all keys, /1 for "
+                "a level of the key"
+            )
         found.setdefault(frozenset(names), tuple(dict.fromkeys(names)))
     told: dict[str, str] = {}
     for name in (name for names in found for name in sorted(names)):
@@ -103,6 +109,19 @@ def merge(spark: SparkSession, sources: Sequence[str], table: str | Path, defini
         with step(f"merging {new.num_rows:,} documents", spark):
             lists = seen.noted(store, version.sources, new, files, [*map(str, sources)])
             return _taken(spark, store, version, documents, lists)
+
+
+def register(spark: SparkSession, table: str | Path, told: Registry, definition: Definition | None) -> Version:
+    """Keep what a registry says of devices; answer anew, in the next version, what that changes. The version there is
+    where it says what it said before. Raises TableError, SourceError, SinkError.
+    """
+    store = Store(table)
+    with store.writing():
+        version = opened(store, definition)
+        if told == registry.of_version(store, version):
+            return version
+        with step("answering roll-ups by the registry", spark):
+            return run.registered(run.over(spark), store, version, told)
 
 
 def take(spark: SparkSession, documents: DataFrame, table: str | Path, definition: Definition | None) -> Version:

@@ -25,6 +25,7 @@ from sluicegate_cloud.session import with_setting
 from sluicegate_cloud.table import read
 from sluicegate_cloud.table.answering import REVISION
 from sluicegate_cloud.table.brokers import Topic, topic_at
+from sluicegate_cloud.table.grouping.groups import columns_of
 from sluicegate_cloud.table.jars import checked
 from sluicegate_cloud.table.noted import Noted
 from sluicegate_cloud.table.versions import Store, Version
@@ -111,8 +112,8 @@ def _messages(spark: SparkSession, store: Store, version: Version, files: Sequen
     """Rows as messages: what is null or no finite number is left out, since JSON has no word for it."""
     columns = read.schema_of(version.definition)
     rows = read.of_files(spark, store, files, columns)
-    tags = dict.fromkeys(f"tag_{name}" for by in version.definition.by for name in by)
-    key = sf.to_json(sf.struct("stream", "device", read.ROLLUP, *tags, "window_start", "window_end"), _JSON)
+    by = columns_of(version.definition.by)
+    key = sf.to_json(sf.struct("stream", "device", read.ROLLUP, *by, "window_start", "window_end"), _JSON)
     value = sf.to_json(sf.struct(*(_finite(name, kind) for name, kind in columns.items())), _JSON)
     return rows.select(key.alias(_KEY), value.alias(_VALUE), REVISION, sf.lit(version.identity).alias(_TABLE))
 

@@ -14,6 +14,7 @@ from sluicegate_cloud.places.folder import Folder
 from sluicegate_cloud.schema import ddl
 from sluicegate_cloud.session import parallelism
 from sluicegate_cloud.table.answering import REVISION
+from sluicegate_cloud.table.grouping import groups
 from sluicegate_cloud.table.streams import STREAMS
 from sluicegate_cloud.table.versions import Definition, Store, Version
 from sluicegate_cloud.windows import window_columns
@@ -30,13 +31,12 @@ SQL = {
 
 def schema_of(definition: Definition) -> dict[str, str]:
     """Columns and SQL types of a table's windows."""
-    tags = dict.fromkeys(f"tag_{name}" for by in definition.by for name in by)
     return {
         **window_columns(definition.aggregates),
         **columns_of(asked_of(definition.carried)),
         REVISION: "bigint",
         ROLLUP: "string",
-        **dict.fromkeys(tags, "string"),
+        **dict.fromkeys(groups.columns_of(definition.by), "string"),
     }
 
 

@@ -19,6 +19,7 @@ from sluicegate_cloud.errors import TableError
 from sluicegate_cloud.schema import RETIRED
 from sluicegate_cloud.table import aside, horizon, read, run, shard
 from sluicegate_cloud.table import ledger as ledgers
+from sluicegate_cloud.table.grouping.registry import of_version
 from sluicegate_cloud.table.settled.folding import folded
 from sluicegate_cloud.table.settled.rows import Settled, load
 from sluicegate_cloud.table.streams import streams_of
@@ -106,7 +107,7 @@ def _shard(store: Store, version: Version, number: int, horizon_us: int) -> run.
             left_out = aside.of_index(index)
             index |= ledgers.written(store, folded(store, kept, version.definition, left_out))
             seen = Ledger(aside.without(kept, left_out))
-            index["streams"], _ = streams_of(store, index["streams"], seen, None)
+            index["streams"], _ = streams_of(store, index["streams"], seen, None, of_version(store, version))
     told["rows"] = horizon.trim(store, version.definition, index, horizon_us)
     name = store.write_json("index", index)
     store.settle()

@@ -25,6 +25,9 @@ from sluicegate_cloud.session import parallelism
 from sluicegate_cloud.table import horizon, shard, whole
 from sluicegate_cloud.table import ledger as ledgers
 from sluicegate_cloud.table.adding import meets
+from sluicegate_cloud.table.grouping import registry as registries
+from sluicegate_cloud.table.grouping.groups import labels_of
+from sluicegate_cloud.table.grouping.registry import Registry
 from sluicegate_cloud.table.ranges import Ends, Ranges, crossing, joined, merged
 from sluicegate_cloud.table.versions import Definition, Store, Version
 
@@ -53,6 +56,18 @@ def take_in(
     rows = rows.sortWithinPartitions("shard", "t_first")
     done = _collected(rows.mapInArrow(shards_into(store, version, refused(store, version)), _TOLD))
     return store.commit(following(store, version, done, over(spark), sources))
+
+
+def registered(spread: Over, store: Store, version: Version, registry: Registry) -> Version:
+    """The next version, which keeps a registry, with the windows anew of which that changes the roll-ups."""
+    version = replace(version, registry=registries.write(store, registry))
+    store.settle()
+
+    def work(number: int) -> Task:
+        return shard.merge(store, version, number, ARROW.empty_table())
+
+    done = spread(work, sorted(map(int, version.shards)))
+    return store.commit(following(store, version, done, spread))
 
 
 def refused(store: Store, version: Version) -> frozenset[str]:
@@ -243,12 +258,15 @@ def _with_nearer(
     """`of_all` and, where devices have spans, the windows answered singly only since another device came near."""
     if not any(index["spans"] for index in indexes):
         return of_all
-    old, new = whole.marks_of([store.read_json(name) for name in before.shards.values()]), whole.marks_of(indexes)
+    old, new = (
+        whole.marks_of(each, definition)
+        for each in ([store.read_json(name) for name in before.shards.values()], indexes)
+    )
     out = dict(of_all)
-    for stream, marks in new.items():
-        known = {*_pairs(old[stream], definition)} if stream in old else set()
+    for label, marks in new.items():
+        known = {*_pairs(old[label], definition)} if label in old else set()
         nearer = [pair for pair in _pairs(marks, definition) if pair not in known]
-        out[stream] = merged([*out.get(stream, []), *nearer])
+        out[label] = merged([*out.get(label, []), *nearer])
     return out
 
 
@@ -266,14 +284,15 @@ def _cells_of_spans(
         for stream in table["stream"].unique().to_pylist():
             mine = table.filter(pc.equal(table["stream"], stream))
             first, windows = mine["frame"].to_numpy(), mine["windows"].to_numpy()
-            known = spans.get(stream, (first[:0], first[:0]))
-            spans[stream] = joined(np.append(known[0], first), np.append(known[1], first + windows - 1))
+            for label in labels_of(definition.by, stream):
+                known = spans.get(label, (first[:0], first[:0]))
+                spans[label] = joined(np.append(known[0], first), np.append(known[1], first + windows - 1))
     out: set[str] = set()
-    for stream, marks in whole.marks_of(indexes).items():
-        if stream in spans and stream in of_all:
-            anew = np.array(of_all[stream], np.int64).reshape(-1, 2)
+    for label, marks in whole.marks_of(indexes, definition).items():
+        if label in spans and label in of_all:
+            anew = np.array(of_all[label], np.int64).reshape(-1, 2)
             _, *ends = crossing(whole.near(marks, definition), (anew[:, 0], anew[:, 1]))
-            _, since, until = crossing(spans[stream], (ends[0], ends[1]))
+            _, since, until = crossing(spans[label], (ends[0], ends[1]))
             cells = joined(*((definition.grid.start_us(at) // definition.cell_us) for at in (since, until)))
             out.update(map(str, expand_ranges(*cells)[1].tolist()))
     return out

@@ -26,6 +26,8 @@ from sluicegate_cloud.table.adding import Added, meets
 from sluicegate_cloud.table.answering import Answers
 from sluicegate_cloud.table.carried.pieces import longs, widened
 from sluicegate_cloud.table.carried.windows import Carried
+from sluicegate_cloud.table.grouping.groups import labels_of
+from sluicegate_cloud.table.grouping.registry import of_version
 from sluicegate_cloud.table.ranges import FIRST, LAST, Ranges, cut_at, merged, needed, rewritten, within
 from sluicegate_cloud.table.settled.folding import folded
 from sluicegate_cloud.table.settled.rows import Settled, load
@@ -86,7 +88,7 @@ def merge(
     if new is not None and (table.num_rows or new.num_rows):
         index |= ledgers.written(store, folded(store, table, definition, large))
     ledger = Ledger(asides.without(table, aside)) if aside else ledger
-    index["streams"], tags = streams_of(store, before["streams"], ledger, new)
+    index["streams"], tags = streams_of(store, before["streams"], ledger, new, of_version(store, version))
     moved = {of for of in tags if tags[of] != old_tags.get(of)}
     turned = asides.turned(asides.of_index(before), aside)
     touched = {of: times for of, times in touched.items() if of not in aside or aside[of].since_us != ALL_TIME}
@@ -97,8 +99,9 @@ def merge(
     index["long"] = {stream: of[None] for stream, of in long.where.items()}
     touched = widened(asked, opening.ledger, long, touched) if asked else touched
     ranges = _ranges(definition, opening.ledger, touched, new is None, moved, turned)
-    with Carried(definition, kept, opening.ledger, tags, long) as carried:
-        answers = Answers(definition, version.number + 1, ranges, tags, carried.columns)
+    of_all = _of_all(definition, ranges)
+    with Carried(definition, kept, opening.ledger, tags, of_all, long) as carried:
+        answers = Answers(definition, version.number + 1, ranges, of_all, tags, carried.columns)
         told |= _answer(index, opening, answers, kept, carried)
     if version.horizon_us is not None:
         horizon.trim(store, definition, index, version.horizon_us)
@@ -157,6 +160,15 @@ def _ranges(
     return out
 
 
+def _of_all(definition: Definition, ranges: dict[tuple[str, str], Ranges]) -> dict[str, Ranges]:
+    """By label, which windows of groups are answered anew."""
+    out: dict[str, Ranges] = {}
+    for (_, stream), mine in ranges.items():
+        for label in labels_of(definition.by, stream):
+            out[label] = merged([*out.get(label, []), *mine])
+    return out
+
+
 class _Opening:
     """A ledger less what is set aside, with documents in place of the runs that windows need."""
 
@@ -186,9 +198,7 @@ class _Opening:
 def _answer(index: Index, opening: _Opening, answers: Answers, kept: Kept, carried: Carried) -> dict[str, Any]:
     """Write the windows that `answers` is for, and what they add to those of all devices."""
     store, definition, ranges = kept.store, answers.definition, answers.rewritten
-    of_all: dict[str, Ranges] = {}
-    for (_, stream), mine in ranges.items():
-        of_all[stream] = merged([*of_all.get(stream, []), *mine])
+    of_all = answers.of_all
     written = _Windows(store, definition, index, ranges, of_all)
     wanted = wire.fields(definition.aggregates, folded=False)
     units_of = opening.units(definition, ranges, of_all)
@@ -219,7 +229,9 @@ def _units(
     for of in sorted(ledger.streams):
         rows = ledger.streams[of]
         edges, grid = ledger.edges(rows), definition.grid
-        for window in of_all.get(of[1], []) if definition.fleet else ranges.get(of, []):
+        labels = labels_of(definition.by, of[1])
+        of_groups = merged(window for label in labels for window in of_all.get(label, []))
+        for window in of_groups if definition.fleet else ranges.get(of, []):
             for piece in cut_at(window, ledger.cuts(rows, needed(window, edges, grid)), grid):
                 times = needed(piece, edges, grid)
                 mine = ledger.overlapping(rows, times)

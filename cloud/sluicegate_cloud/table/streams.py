@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluicegate_cloud.table.grouping.registry import Registry
 from sluicegate_cloud.table.units import Ledger
 from sluicegate_cloud.table.versions import Store
 
@@ -25,7 +26,9 @@ STREAMS = pa.schema(
 Tags = dict[tuple[str, str], dict[str, str]]
 
 
-def streams_of(store: Store, before: str | None, ledger: Ledger, new: pa.Table | None) -> tuple[str | None, Tags]:
+def streams_of(
+    store: Store, before: str | None, ledger: Ledger, new: pa.Table | None, registry: Registry
+) -> tuple[str | None, Tags]:
     """Write the rows of all streams of the ledger, and what tags each has. `before`: the file of the version before."""
     health = _health(store, before, new)
     used = {of: rows for of, rows in ledger.streams.items() if ledger.used[rows].any()}
@@ -33,6 +36,9 @@ def streams_of(store: Store, before: str | None, ledger: Ledger, new: pa.Table |
         (_row(ledger, *of, used[of]) if of in used else _unused(*of)) | health.get(of, {})
         for of in sorted({*used, *health})
     ]
+    for row in rows:
+        if row["device"] in registry:
+            row["tags"] = sorted((dict(row["tags"] or []) | registry[row["device"]]).items())
     tags = {(row["device"], row["stream"]): dict(row["tags"] or []) for row in rows}
     return (store.write("streams", pa.Table.from_pylist(rows, STREAMS)) if rows else None), tags
 

@@ -23,9 +23,11 @@ import pyarrow.parquet as pq
 from sluicegate_cloud.errors import BusyError, SourceError, TableError
 from sluicegate_cloud.grid import MAX_EMPTY, Grid
 from sluicegate_cloud.places.named import place_of
+from sluicegate_cloud.table.grouping.groups import across_keys
 
-#: What is written: since 2 a ledger has runs of documents, which an older Sluicegate would take for one that is used.
-FORMAT = 2
+#: What is written: since 2 a ledger has runs of documents, which an older Sluicegate would take for one that is used;
+#: 3 where roll-ups are of several keys, or by a registry.
+FORMAT = 3
 DAY_US = 86_400_000_000
 #: Versions that are kept for who still reads them, and for going back.
 KEPT = 8
@@ -42,6 +44,7 @@ KINDS = (
     "sources",
     "index",
     "rollups",
+    "registry",
 )
 _VERSIONS = "versions"
 #: Files of a run that is under way are younger than this; what no version names and is older is of one that died.
@@ -53,7 +56,8 @@ class Definition:
     """What a table answers; it stays the same for all versions of it.
 
     `cell_us`: the stretch of window starts, or of documents, that lies in one file; `shards`: into how many parts
-    streams are spread; `by`: names of tags, a list for each roll-up; `carried`: what is asked of what buckets carry.
+    streams are spread; `by`: words for each roll-up (`grouping.groups`); `carried`: what is asked of what buckets
+    carry.
     """
 
     window_us: int
@@ -88,6 +92,7 @@ class Version:
     rewrote, (file of window rows, cell) each. `horizon_us`: windows that begin before it are not kept, but for
     `rollups`: `level_us`, `since_us`, `until_us`, `files` and `rows` each. `identity`: of the table, since its first
     version: another one that is made later at the same place has another; empty in what an older Sluicegate made.
+    `registry`: the file of what is said of devices (`grouping.registry`).
     """
 
     number: int
@@ -101,6 +106,7 @@ class Version:
     horizon_us: int | None = None
     rollups: tuple[dict[str, Any], ...] = ()
     identity: str = ""
+    registry: str | None = None
 
 
 class Store:
@@ -203,7 +209,7 @@ class Store:
         self.settle()
         version = replace(version, made_us=time.time_ns() // 1000, identity=version.identity or uuid.uuid4().hex)
         try:
-            self.place.create(_path(version.number), json.dumps({"format": FORMAT, **asdict(version)}).encode())
+            self.place.create(_path(version.number), json.dumps(_told(version)).encode())
         except FileExistsError as error:
             raise BusyError(
                 f"another merge made version {version.number} of {self.root} meanwhile: nothing of this one counts; "
@@ -237,7 +243,7 @@ class Store:
         yield from version.fleet.values()
         yield from version.sources
         yield from (name for of in version.rollups for name in of["files"])
-        yield from [version.spans] if version.spans else []
+        yield from (name for name in (version.spans, version.registry) if name)
         for name in version.shards.values():
             yield name
             yield from files_of_index(self.read_json(name))
@@ -259,6 +265,15 @@ def is_same(store: Store, version: Version, number: int, identity: str | None, m
         return False
     there = store.load(number) if made_us and number in numbers else None
     return there is None or there.made_us == made_us
+
+
+def _told(version: Version) -> dict[str, Any]:
+    """In the oldest format that has all of it: an older Sluicegate would roll up otherwise, and refuses the newest."""
+    told = asdict(version)
+    if version.registry is None:
+        del told["registry"]
+    is_newest = version.registry is not None or any(map(across_keys, version.definition.by))
+    return {"format": FORMAT if is_newest else FORMAT - 1, **told}
 
 
 def _path(number: int) -> str:

@@ -24,6 +24,7 @@ from sluicegate_cloud.spans import block_of, cut_spans
 from sluicegate_cloud.table.adding import frames_of, touched_shares
 from sluicegate_cloud.table.answering import REVISION, column
 from sluicegate_cloud.table.carried.windows import OfAll
+from sluicegate_cloud.table.grouping.groups import column_of, columns_of, label_of, labels_of, stream_of
 from sluicegate_cloud.table.ranges import Ends, Ranges, crossing
 from sluicegate_cloud.table.versions import Definition, Store, Version
 
@@ -49,8 +50,8 @@ def cell(
     """
     shares = [name for index in indexes if (name := index["shares"].get(str(number)))]
     carried = [name for index in indexes if (name := index.get("carried", {}).get(str(number)))]
-    long = _longs(indexes)
-    runs = {stream: near(of, version.definition) for stream, of in marks_of(indexes).items()}
+    long = _longs(indexes, version.definition)
+    runs = {label: near(of, version.definition) for label, of in marks_of(indexes, version.definition).items()}
 
     def part(some: Some) -> pa.Table:
         found = [_of_groups(store, name, some) for name in shares]
@@ -85,13 +86,14 @@ def _of_groups(store: Store, name: str, some: Some) -> pa.Table:
     return store.read(name, None, [("group", ">=", low), *([] if high is None else [("group", "<", high)])])
 
 
-def _longs(indexes: list[dict[str, Any]]) -> Longs:
-    """By stream, where what any device's buckets carry has no answer."""
+def _longs(indexes: list[dict[str, Any]], definition: Definition) -> Longs:
+    """By label, where what any device's buckets carry has no answer."""
     found: dict[str, list[tuple[int, int]]] = {}
     for index in indexes:
         for stream, ranges in index.get("long", {}).items():
-            found.setdefault(stream, []).extend(map(tuple, ranges))
-    return Longs(0, {stream: {None: together(ranges)} for stream, ranges in found.items()})
+            for label in labels_of(definition.by, stream):
+                found.setdefault(label, []).extend(map(tuple, ranges))
+    return Longs(0, {label: {None: together(ranges)} for label, ranges in found.items()})
 
 
 def _part(
@@ -114,12 +116,16 @@ def long_spans(store: Store, version: Version, indexes: list[dict[str, Any]]) ->
     tables = [store.read(index["spans"]) for index in indexes if index["spans"]]
     if not tables:
         return None
-    table, marks, needed = pa.concat_tables(tables), marks_of(indexes), [*names(families(definition.aggregates))]
+    table, marks, needed = (
+        pa.concat_tables(tables),
+        marks_of(indexes, definition),
+        [*names(families(definition.aggregates))],
+    )
     out, nothing = [], OfAll((), asked_of(definition.carried), NONE)
     at, groups_of = _exploded(table)
     for of in np.unique(groups_of).tolist():
         mine = _columns(table.take(pa.array(at[groups_of == of])), needed)
-        axis, of_stream = Axis(mine["frame"], mine["windows"]), marks.get(json.loads(of)[0], np.zeros(0, np.int64))
+        axis, of_stream = Axis(mine["frame"], mine["windows"]), marks.get(label_of(of), np.zeros(0, np.int64))
         entry, first, windows = cut_spans(axis, of_stream, definition.grid.width, definition.max_empty).lasting
         if not entry.size:
             continue
@@ -139,13 +145,14 @@ def _exploded(table: pa.Table) -> tuple[Ints, Any]:
     return np.asarray(groups.value_parent_indices()), np.asarray(groups.flatten().to_numpy(zero_copy_only=False))
 
 
-def marks_of(indexes: list[dict[str, Any]]) -> Marks:
-    """By stream, the blocks of frames in which a device is known to be."""
+def marks_of(indexes: list[dict[str, Any]], definition: Definition) -> Marks:
+    """By label, the blocks of frames in which a device is known to be."""
     out: dict[str, set[int]] = {}
     for index in indexes:
         for stream, blocks in index["marks"].items():
-            out.setdefault(stream, set()).update(blocks)
-    return {stream: np.array(sorted(blocks), np.int64) for stream, blocks in out.items()}
+            for label in labels_of(definition.by, stream):
+                out.setdefault(label, set()).update(blocks)
+    return {label: np.array(sorted(blocks), np.int64) for label, blocks in out.items()}
 
 
 def near(marks: Ints, definition: Definition) -> tuple[Ints, Ints]:
@@ -167,22 +174,23 @@ def _of_spans(
         first, last = table["frame"].to_numpy(), table["frame"].to_numpy() + table["windows"].to_numpy() - 1
         met = (first <= high) & (last >= low)
         for stream in table["stream"].filter(pa.array(met)).unique().to_pylist():
-            if stream in runs:
-                mine = np.flatnonzero(met & np.asarray(pc.equal(table["stream"], stream).combine_chunks()))
-                ends = np.maximum(first[mine], low), np.minimum(last[mine], high)
-                span, since, until = crossing(ends, runs[stream])
-                yield from _one_by_one(table.take(pa.array(mine)), (span, since, until), definition, some)
+            mine = np.flatnonzero(met & np.asarray(pc.equal(table["stream"], stream).combine_chunks()))
+            ends = np.maximum(first[mine], low), np.minimum(last[mine], high)
+            for label in (one for one in labels_of(definition.by, stream) if one in runs):
+                parts = crossing(ends, runs[label])
+                yield from _one_by_one(table.take(pa.array(mine)), label, parts, definition, some)
 
 
 def _one_by_one(
-    spans: pa.Table, parts: tuple[Ints, Ints, Ints], definition: Definition, some: Some
+    spans: pa.Table, label: str, parts: tuple[Ints, Ints, Ints], definition: Definition, some: Some
 ) -> Iterator[pa.Table]:
-    """Spans of one stream as rows of windows, added up, as many at a time as are held.
+    """Spans of one stream as rows of windows of the groups of a label, added up, as many at a time as are held.
 
     `parts`: of which span, from which window to which. Between two edges of these all windows are alike.
     """
     at, group = _exploded(spans)
-    wanted = np.array([name >= some[0] and (some[1] is None or name < some[1]) for name in group], bool)
+    between = [name for name in set(group) if name >= some[0] and (some[1] is None or name < some[1])]
+    wanted = np.isin(group, [name for name in between if label_of(name) == label])
     groups, code = np.unique(group[wanted].astype(str), return_inverse=True)
     span, since, until = parts
     which, part = expand_ranges(np.searchsorted(span, at[wanted]), np.searchsorted(span, at[wanted], side="right") - 1)
@@ -229,27 +237,27 @@ def _rows(
     """Windows as `windows.window_columns` has them, with `group`, and the tags of the roll-up; `code`: whose."""
     definition, grid = version.definition, version.definition.grid
     with np.errstate(all="ignore"):
-        told = as_arrow(lower(components, definition.aggregates), definition.aggregates)
+        values_of = as_arrow(lower(components, definition.aggregates), definition.aggregates)
     start = grid.start_us(frame)
     end = start + (windows + grid.width - 1) * grid.slide_us
     split, at = [*map(json.loads, groups)], pa.array(code)
+    told = [{column_of(word): value for word, value in words.items()} for _, words in split]
 
     def of_group(values: list[str | None]) -> pa.Array:
         return pa.array(values, pa.string()).take(at)
 
-    every = dict.fromkeys(name for by in definition.by for name in by)
     head = {
         "group": of_group([*groups]),
         "device": pa.nulls(frame.size, pa.string()),
-        "stream": of_group([stream for stream, _ in split]),
-        "rollup": of_group([",".join(tags) for _, tags in split]),
-        **{f"tag_{name}": of_group([tags.get(name) for _, tags in split]) for name in every},
+        "stream": of_group([stream_of(label) for label, _ in split]),
+        "rollup": of_group([",".join(words) for _, words in split]),
+        **{name: of_group([values.get(name) for values in told]) for name in columns_of(definition.by)},
     }
     return pa.table(
         head
         | {"window_start": start, "window_end": end}
-        | told
-        | beside.columns(groups, [stream for stream, _ in split], code, frame, windows)
+        | values_of
+        | beside.columns(groups, [label for label, _ in split], code, frame, windows)
         | {"windows": windows, REVISION: np.full(windows.size, version.number)}
     )
 

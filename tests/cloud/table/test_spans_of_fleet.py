@@ -12,7 +12,7 @@ import pytest
 
 from sluicegate_cloud.estimates.components import INTEGERS, families, names
 from sluicegate_cloud.table import run, whole
-from sluicegate_cloud.table.answering import group
+from sluicegate_cloud.table.grouping.groups import group
 from sluicegate_cloud.table.versions import Definition
 
 DEFINITION = Definition(30, 10, 3, ("count",), 1, 500, by=(("site",),), max_empty=7)
@@ -70,7 +70,7 @@ def test_cells_and_rows_of_spans_are_those_of_each_window(seed: int, monkeypatch
     store: Any = Files(*tables)
     assert run._cells_of_spans(store, DEFINITION, indexes, of_all) == wanted
     monkeypatch.setattr(whole, "MOST", rng.choice([3, 1 << 19]))
-    runs = {stream: whole.near(of, DEFINITION) for stream, of in whole.marks_of(indexes).items()}
+    runs = {stream: whole.near(of, DEFINITION) for stream, of in whole.marks_of(indexes, DEFINITION).items()}
     for cell in range(-5, 12):
         low, high = whole.frames_of(cell, DEFINITION)
         found = whole._of_spans(store, DEFINITION, cell, indexes, runs, ("", None))

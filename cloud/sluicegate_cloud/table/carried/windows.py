@@ -19,9 +19,9 @@ from sluicegate_cloud.extras.stored import STORED, of_row, to_row
 from sluicegate_cloud.extras.windows import answered, arrow, columns_of, shares
 from sluicegate_cloud.grid import Ints
 from sluicegate_cloud.table.adding import SHARES, by_cell, by_group, meets, touched_shares
-from sluicegate_cloud.table.answering import groups_of
 from sluicegate_cloud.table.carried.pieces import documents, pieces
-from sluicegate_cloud.table.ranges import Ranges
+from sluicegate_cloud.table.grouping.groups import groups_of, label_of
+from sluicegate_cloud.table.ranges import Ranges, within
 from sluicegate_cloud.table.units import Kept, Ledger, Unit
 from sluicegate_cloud.table.versions import Definition, Store
 
@@ -36,13 +36,15 @@ Sums = dict[tuple[str, int], Share]
 class Carried:
     """What is answered from what buckets carry, for some units at a time. A context: its files go at its end.
 
-    `tags`: of each stream of a device; `long`: of which windows there is no answer.
+    `tags`: of each stream of a device; `of_all`: by label, which windows of groups are answered; `long`: of which
+    windows there is no answer.
     """
 
     def __init__(
         self, definition: Definition, kept: Kept, ledger: Ledger, tags: dict[tuple[str, str], dict[str, str]],
-        long: Longs,
+        of_all: dict[str, Ranges], long: Longs,
     ) -> None:  # fmt: skip
+        self._of_all = of_all
         self._definition, self._kept, self._ledger, self._tags, self._long = definition, kept, ledger, tags, long
         self._asked = asked_of(definition.carried)
         self._schema = arrow(columns_of(self._asked))
@@ -67,19 +69,25 @@ class Carried:
             return
         grid, read = self._definition.grid, documents(self._kept, self._ledger, np.concatenate(rows))
         for number, (unit, mine) in enumerate(zip(units, rows, strict=True)):
-            groups = groups_of(self._definition, unit, self._tags) if self._definition.fleet else []
+            groups = self._groups_of(unit) if self._definition.fleet else []
             some = pieces(self._ledger, read, mine, self._asked)
             for share in shares(some, grid, self._asked, unit.window):
                 frame = (share.start - grid.origin_us) // grid.slide_us
                 self._at[number, frame] = self._told.num_rows + len(self._rows)
                 self._rows.append(answered(unit.device, unit.stream, share, self._asked, self._long))
-                for of in groups:
-                    _add(self._sums, (of, frame), share, self._asked)
+                for of, ranges in groups:
+                    if within(np.array([frame]), ranges)[0]:
+                        _add(self._sums, (of, frame), share, self._asked)
                 if len(self._rows) >= _ROWS:
                     self._tell()
                 if len(self._sums) >= _HELD:
                     self._spill()
         self._tell()
+
+    def _groups_of(self, unit: Unit) -> list[tuple[str, Ranges]]:
+        """Its groups, and which windows of each are answered."""
+        groups = groups_of(self._definition.by, unit.device, unit.stream, self._tags.get((unit.device, unit.stream)))
+        return [(of, self._of_all.get(label_of(of), [])) for of in groups]
 
     def _tell(self) -> None:
         """The rows as columns."""
@@ -136,15 +144,15 @@ class OfAll:
         self._sums, self._asked, self._long = folded(tables, asked), asked, long
 
     def columns(
-        self, groups: Sequence[str], streams: Sequence[str], code: Ints, frame: Ints, windows: Ints
+        self, groups: Sequence[str], labels: Sequence[str], code: Ints, frame: Ints, windows: Ints
     ) -> dict[str, pa.Array]:
-        """Of windows of groups; `code`: which of `groups`, and of their `streams`, each is of."""
+        """Of windows of groups; `code`: which of `groups`, and of their `labels`, each is of."""
         if not self._asked:
             return {}
         rows = []
         for of, first, count in zip(code.tolist(), frame.tolist(), windows.tolist(), strict=True):
             share = self._sums.get((groups[of], first)) if count == 1 else None
-            rows.append({} if share is None else answered(None, streams[of], share, self._asked, self._long))
+            rows.append({} if share is None else answered(None, labels[of], share, self._asked, self._long))
         return _columns(rows, arrow(columns_of(self._asked)))
 
 

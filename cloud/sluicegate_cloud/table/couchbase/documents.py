@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from sluicegate_cloud.table import read
+from sluicegate_cloud.table.grouping.groups import column_of
 from sluicegate_cloud.table.versions import Store, Version
 
 Document = dict[str, Any]
@@ -25,7 +26,7 @@ def id_of(name: str, row: Document) -> str:
 
     Texts are quoted as in a URL: a gateway does not escape every id that it tells of in JSON.
     """
-    values = {of: row[f"tag_{of}"] for of in row[read.ROLLUP].split(",")} if row[read.ROLLUP] else {}
+    values = {of: row.get(column_of(of)) for of in row[read.ROLLUP].split(",")} if row[read.ROLLUP] else {}
     tags = "&".join(quote(of) if value is None else f"{quote(of)}={quote(value)}" for of, value in values.items())
     window = (str(row["window_start"]), str(row["window_end"]), row["device"] or "", tags, quote(row["stream"]))
     told = "::".join((name, *window))

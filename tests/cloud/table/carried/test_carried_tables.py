@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,9 @@ SITES = ("north", "south", None)
 Rows = dict[tuple[Any, ...], dict[str, Any]]
 
 
-def told(device: Device, name: str, site: str | None, rng: random.Random) -> list[bytes]:
+def told(
+    device: Device, name: str, site: str | None, rng: random.Random, stream: str = "s"
+) -> list[bytes]:  # fmt: skip
     """The device's documents, a few buckets each, with what they carry."""
     lines: dict[int, list[Carrying]] = {}
     for one in device.buckets:
@@ -52,8 +55,8 @@ def told(device: Device, name: str, site: str | None, rng: random.Random) -> lis
                       for kind in kinds}  # fmt: skip
             tags = {"site": site} if site else None
             buckets, some = [one.bucket for one in part], {kind: of for kind, of in extras.items() if any(of)}
-            out.append(encode(Chunk(name, "s", f"{incarnation:016x}", center, buckets, [None] * len(part), None, None,
-                                    some or None, tags=tags)))  # fmt: skip
+            head = Chunk(name, stream, f"{incarnation:016x}", center, buckets, [None] * len(part), tags=tags)
+            out.append(encode(replace(head, extras=some or None)))
     return out
 
 
@@ -131,6 +134,25 @@ def test_runs_in_any_order_have_the_rows_of_one_merge(seed: int, tmp_path: Path)
     assert {*rows} >= {*truth}
     assert differing(rows, truth)[:2] == []
     assert differing(found(store, anew(store, version)), truth)[:2] == []
+
+
+@pytest.mark.parametrize("seed", range(number(40, 1)))
+def test_keys_together_have_what_one_stream_of_them_has(seed: int, tmp_path: Path) -> None:
+    """Three devices, or three keys of their own: all keys have the rows of all devices, to the bit, in any runs."""
+    rng = random.Random(seed)
+    devices, rows = [random_device(rng) for _ in range(3)], []
+    for name, streams in (("devices", ("s", "s", "s")), ("keys", ("s/a", "s", "s/b/c"))):
+        store, version = store_at(
+            tmp_path / name, definition_of(400, 200, ("mean",), by=(("/",),), carried=NAMES, shards=1)
+        )
+        sent = [told(of, f"d-{at}", None, random.Random(7), streams[at]) for at, of in enumerate(devices)]
+        for at, some in enumerate((sent[0][::2] + sent[2], sent[1] + sent[0][1::2])):
+            version = take_in(store, version, table_of(some, 1_000 * at))
+        every = read.rows_of(store, version).to_pylist()
+        mine = [row | {"revision": 0} for row in every if row["rollup"] == "/"]
+        rows.append({(row["stream"], row["window_start"], row["window_end"]): row for row in mine})
+        assert len(mine) == len(rows[-1]) > 3
+    assert rows[0] == rows[1]
 
 
 def test_several_shards_add_up_but_for_where_a_sketch_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

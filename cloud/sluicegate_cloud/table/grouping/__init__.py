@@ -1,0 +1,1 @@
+"""Whose windows are added up, and what a registry says of devices."""
