@@ -9,15 +9,18 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-from random_worlds import Cut, random_fleet
+from random_worlds import Cut, buckets_of, random_fleet
 from table_worlds import anew, definition_of, documents_of, store_at, table_of, take_in, windows
 
+from sluicegate.format.chunk import Chunk, encode
 from sluicegate_cloud.errors import SinkError
-from sluicegate_cloud.table import postgres
+from sluicegate_cloud.names import ALL
+from sluicegate_cloud.table import postgres, read
 
 psycopg = pytest.importorskip("psycopg", reason="needs the extra `postgres`")
 
@@ -172,6 +175,138 @@ def rows_if_any(address: str, name: str) -> dict[Any, Any]:
         return rows(address, name)
     except psycopg.errors.UndefinedTable:
         return {}
+
+
+def odd(at: int, value: float, tags: dict[str, str] | None = None, device: str = "d", stream: str = "s") -> bytes:
+    """A document of one reading."""
+    head = Chunk(device, stream, "0" * 16, value, buckets_of([(at, value)], 1), [None], tags=tags)
+    return encode(head)
+
+
+def published(address: str, folder: Path, name: str, sent: list[bytes], by: Any = ()) -> list[tuple[Any, ...]]:
+    """What a database has of a table of these documents, the rows as the table's own; published in two runs."""
+    store, version = store_at(folder / name, definition_of(CUT, ALL, by=by))
+    for at in (0, 1):
+        version = take_in(store, version, table_of(sent[at::2], at * 1_000))
+        postgres.publish(store, version, name, address)
+        names = [*read.schema_of(version.definition)]
+        with psycopg.connect(address) as connection:
+            there = connection.execute(f"SELECT {postgres._quoted(names)} FROM {name}").fetchall()  # noqa: S608 - ours
+        wanted = read.rows_of(store, version).to_pylist()
+        told = [tuple((row["device"] or "") if of == "device" else row[of] for of in names) for row in wanted]
+        assert sorted(map(repr, told)) == sorted(map(repr, there))
+    return there
+
+
+def test_roll_ups_whose_values_are_null_are_rows_of_their_own(address: str, tmp_path: Path) -> None:
+    """Of devices without a site, and of those without a line: the same time, the same stream, and null for both."""
+    sent = [odd(at * 60_000_000, 1.0, device=f"d-{at}", tags={"site": "x"} if at == 3 else None) for at in range(4)]
+    found = published(address, tmp_path, "nulls", sent, (("site",), ("line",), ("site", "line")))
+    assert len(found) > 20
+
+
+def test_whatever_texts_and_numbers_there_are_come_as_they_are(address: str, tmp_path: Path) -> None:
+    """Quotes, commas, backslashes, other scripts, tags as long as they may be; the greatest and least numbers."""
+    rng = random.Random(3)
+    texts = ["".join(chr(rng.randrange(0x20000, 0x2A6DF)) for _ in range(256)) for _ in range(3)]
+    longest = {"site": texts[0], "line": texts[1], "hall": texts[2]}
+    sent = [odd(60_000_000 * at, 9e288 * (-1) ** at, longest, "a\"b'c\\.,;%s{}", 'x,"y"/\\N ü 🛰') for at in range(4)]
+    sent += [
+        odd(60_000_000, -9e288, {"site": "", "hall": '"NULL"'}, "\\.", "NULL"),
+        odd(0, 5e-324, longest, "nan", "inf"),
+    ]
+    assert published(address, tmp_path, "texts", sent, (("site", "line", "hall"), ("hall",), ("/",)))
+
+
+def test_a_database_of_another_encoding_has_the_same_texts(address: str, tmp_path: Path) -> None:
+    """Its own encoding was taken for that of the rows: ü came as two letters, without a word."""
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
+    latin = address.replace("/postgres?", "/latin?")
+    found = published(latin, tmp_path, "umlauts", [odd(0, 1.0, stream="Wärme"), odd(1, 2.0, stream="Wärme")])
+    assert {row[1] for row in found} == {"Wärme"}
+
+
+def test_two_that_publish_at_once_both_come_to_an_end(address: str, table: Any) -> None:
+    """Also the first time, when neither finds a table; the newest version is there then."""
+    store, version, documents = table
+    old = take_in(store, version, table_of(documents[:6]))
+    new = take_in(store, old, table_of(documents[6:12], since=6))
+    for name in ("at_once_0", "at_once_1"):
+        with ThreadPoolExecutor(4) as several:
+            list(several.map(lambda of, name=name: postgres.publish(store, of, name, address), (new, old, new, old)))
+        assert rows(address, name) == windows(store, new)
+
+
+def test_who_only_looks_waits_for_no_publication(address: str, table: Any) -> None:
+    """What is noted can be read while another publishes: each publication shut it off until its end."""
+    store, version, documents = table
+    version = take_in(store, version, table_of(documents[:6]))
+    postgres.publish(store, version, "looked_at", address)
+    version = take_in(store, version, table_of(documents[6:12], since=6))
+    blocks = postgres._blocks
+
+    def looking(*of: Any) -> Iterator[bytes]:
+        with psycopg.connect(address) as other:
+            other.execute("SET lock_timeout = '3s'")
+            assert other.execute("SELECT version FROM sluicegate_published WHERE name = 'looked_at'").fetchone() == (1,)
+        yield from blocks(*of)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(postgres, "_blocks", looking)
+        assert postgres.publish(store, version, "looked_at", address) > 0
+
+
+def test_a_server_that_ends_the_session_leaves_the_version_before(address: str, table: Any) -> None:
+    """While rows are copied: the reason is said, and the next try brings all."""
+    store, version, documents = table
+    first = take_in(store, version, table_of(documents[:6]))
+    postgres.publish(store, first, "ended", address)
+    second = take_in(store, first, table_of(documents[6:], since=6))
+    blocks = postgres._blocks
+
+    def ending(*of: Any) -> Iterator[bytes]:
+        yield from blocks(*of)
+        with psycopg.connect(address, autocommit=True) as other:
+            other.execute("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE query LIKE 'COPY%'")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(postgres, "_blocks", ending)
+        with pytest.raises(SinkError, match="the database refused"):
+            postgres.publish(store, second, "ended", address)
+    assert rows(address, "ended") == windows(store, first)
+    postgres.publish(store, second, "ended", address)
+    assert rows(address, "ended") == windows(store, second)
+
+
+def test_a_table_with_other_columns_is_left_as_it_is(address: str, table: Any, tmp_path: Path) -> None:
+    """One that is not ours, or whose windows had fewer aggregates: what to do is said."""
+    store, version, documents = table
+    version = take_in(store, version, table_of(documents[:5]))
+    postgres.publish(store, version, "fewer", address)
+    shutil.rmtree(store.root)
+    store, more = store_at(store.root, definition_of(CUT, ("count", "mean", "max", "std"), by=(("site",),)))
+    more = take_in(store, more, table_of(documents[:5]))
+    before = rows(address, "fewer")
+    with pytest.raises(SinkError, match=r"'fewer' has no columns std, std_low, .*--name"):
+        postgres.publish(store, more, "fewer", address)
+    assert rows(address, "fewer") == before
+    for name in ("sluicegate_published", "sluicegate_new", "Sluicegate_old"):
+        with pytest.raises(SinkError, match="no name for a table"):
+            postgres.publish(store, more, name, address)
+
+
+def test_what_an_older_sluicegate_published_is_replaced(address: str, table: Any) -> None:
+    """Its rows had other keys: they would stay beside the new ones."""
+    store, version, documents = table
+    version = take_in(store, version, table_of(documents[:5]))
+    postgres.publish(store, version, "older", address)
+    with psycopg.connect(address) as connection:
+        connection.execute("ALTER TABLE sluicegate_published DROP COLUMN keyed")
+        connection.execute("UPDATE older SET tags = tags || ' '")
+    version = take_in(store, version, table_of(documents[5:9], since=5))
+    postgres.publish(store, version, "older", address)
+    assert rows(address, "older") == windows(store, version)
 
 
 def test_what_cannot_be_published_says_why(address: str, table: Any, monkeypatch: pytest.MonkeyPatch) -> None:
