@@ -14,17 +14,18 @@ from sluicegate_cloud.feed.gateway import is_gateway
 from sluicegate_cloud.schema import BUCKETS, ddl
 from sluicegate_cloud.table import devices, read
 from sluicegate_cloud.table.streams import STREAMS
-from sluicegate_cloud.table.summaries import quality
+from sluicegate_cloud.table.summaries import late, quality
 from sluicegate_cloud.table.versions import Store, Version
 
 #: What a folder of documents gives, and a table: the first where no `rows` is asked.
 OF_DOCUMENTS = ("buckets", "documents")
-OF_TABLES = ("windows", "streams", "quality", "rollups", "devices", "alerts")
+OF_TABLES = ("windows", "streams", "quality", "late", "rollups", "devices", "alerts")
 _OPTIONS = ("path", "rows", "version")
 #: Of a table what one task answers: the columns, and the rows.
 _BY_ONE = {"devices": (devices.DEVICES, devices.devices_table), "alerts": (devices.ALERTS, devices.alerts_table)}
 _PER_TASK = {
-    "devices": 1, "alerts": 1, "quality": 1, "windows": 8, "streams": 8, "rollups": 8, "buckets": 256, "documents": 256,
+    **dict.fromkeys(("devices", "alerts", "quality", "late"), 1), **dict.fromkeys(("windows", "streams", "rollups"), 8),
+    **dict.fromkeys(OF_DOCUMENTS, 256),
 }  # fmt: skip
 
 
@@ -57,8 +58,8 @@ class FolderReader(DataSourceReader):
         if self._version and self.kind == "rollups":
             return ddl({**read.schema_of(self._version.definition), "level_us": "bigint"})
         if self._version:
-            columns = quality.schema_of(self._version.definition) if self.kind == "quality" else STREAMS
-            columns = _BY_ONE[self.kind][0] if self.kind in _BY_ONE else columns
+            known = {"quality": quality.schema_of(self._version.definition), "late": late.LATE_ROWS}
+            columns = _BY_ONE[self.kind][0] if self.kind in _BY_ONE else known.get(self.kind, STREAMS)
             return ddl({of.name: read.SQL[of.type] for of in columns})
         return {"buckets": BUCKETS, "documents": DOCUMENTS}[self.kind]
 
@@ -72,6 +73,8 @@ class FolderReader(DataSourceReader):
             return [self.kind]
         if self._version and self.kind == "quality":
             return [quality.ALL, *self._version.shards.values()]
+        if self._version and self.kind == "late":
+            return [*self._version.shards.values()]
         if self._version and self.kind == "windows":
             return [*read.window_files(self._store, self._version)]
         if self._version and self.kind == "rollups":
@@ -96,6 +99,9 @@ class FolderReader(DataSourceReader):
         if self.kind == "quality":
             yield from (batch for name in partition.names
                         for batch in quality.part(self._store, self._version, name).to_batches())  # fmt: skip
+            return
+        if self.kind == "late":
+            yield from (batch for name in partition.names for batch in late.part(self._store, name).to_batches())
             return
         for named in partition.names:
             level, _, name = named.rpartition(" ")

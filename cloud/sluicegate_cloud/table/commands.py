@@ -220,7 +220,8 @@ def alerts(table: str, silent: int | None) -> None:
 @click.command()
 @click.argument("table")
 @click.option("--json", "as_json", is_flag=True, help="A line of JSON a stream, with all that is known.")
-def quality(table: str, as_json: bool) -> None:
+@click.option("--late", "of_late", is_flag=True, help="Instead: how many readings came late, a stream and day.")
+def quality(table: str, as_json: bool, of_late: bool) -> None:
     """Say how complete and how exact the windows of a table are.
 
     Of all devices, then of the least complete ones.
@@ -229,10 +230,14 @@ def quality(table: str, as_json: bool) -> None:
     """
     import json
 
+    from sluicegate_cloud.table.summaries import late, shown
     from sluicegate_cloud.table.summaries import quality as known
-    from sluicegate_cloud.table.summaries import shown
 
     store, version = loaded(table)
+    if of_late:
+        for row in (row for some in late.late(store, version) for row in some.to_pylist()):
+            click.echo(json.dumps(row, ensure_ascii=False) if as_json else shown.late_line(row))
+        return
     found = known.quality(store, version)
     if not as_json:
         for line in shown.lines(found, known.names_of(version.definition)):

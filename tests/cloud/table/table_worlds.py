@@ -79,11 +79,16 @@ def windows(store: Store, version: Version) -> Rows:
     """The rows of a table, those of devices and of all, by whose and when."""
     rows = rows_of(store, version).to_pylist()
     found = {
-        (row["device"], row["stream"], row["rollup"], row.get("tag_site"), row["window_start"], row["window_end"]): row
+        (row["device"], row["stream"], row["rollup"], of_site(row), row["window_start"], row["window_end"]): row
         for row in rows
     }
     assert len(found) == len(rows), "two rows of one window"
     return found
+
+
+def of_site(row: dict[str, Any]) -> Any:
+    """Of a roll-up by sites, or by devices, whose row it is."""
+    return row.get("tag_site", row.get("tag_device"))
 
 
 def differences(one: Rows, other: Rows, center: float = 0.0) -> list[str]:

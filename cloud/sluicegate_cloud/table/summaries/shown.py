@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import date, timedelta
 from itertools import islice
 from math import floor
 from typing import Any
@@ -12,6 +13,8 @@ import pyarrow as pa
 
 #: Streams that are shown of all devices, and of each; the others are counted.
 MOST = 40
+#: Days from 1970 that a calendar has, both ways.
+_DAYS = 700_000
 Row = dict[str, Any]
 
 
@@ -48,6 +51,18 @@ def _line(row: Row, aggregates: Sequence[str]) -> str:
     shares = f"{_percent(row['complete']):>10}{_percent(row['completeness_least']):>9}"
     counts = f"{row['windows']:>10,}{shares}{row['missing']:>10,}{row['doubt']:>10,}"
     return f"{names}{counts}{_time(row['resolution_us']):>12}{_time(row['lag_us']):>10}  {_widths(row, aggregates)}"
+
+
+def late_line(row: Row) -> str:
+    """A stream's day: how many readings came late, and how late the latest one, both between two numbers."""
+    day = f"{date(1970, 1, 1) + timedelta(row['day'])}" if abs(row["day"]) < _DAYS else f"{row['day']}"
+    counts, by = _between(row, "late_{}", "{:,}".format), _between(row, "late_by_{}_us", _time)
+    return f"{day:<12}{_short(row['stream'])}{_short(row['device'])}{counts:>16} of {row['readings']:,} late, by {by}"
+
+
+def _between(row: Row, named: str, spelled: Callable[[Any], str]) -> str:
+    low, high = (spelled(row[named.format(end)]) for end in ("low", "high"))
+    return low if low == high else f"{low} to {high}"
 
 
 def _widths(row: Row, aggregates: Sequence[str]) -> str:
