@@ -140,7 +140,7 @@ def _opened(file: Path) -> BinaryIO:
             raise InputRefused(f"{file}: is empty; expected readings")
         return file.open("rb")
     except OSError as error:
-        raise InputRefused(f"{file}: cannot be read: {error.strerror}") from None
+        raise InputRefused(f"{file}: cannot be read: {error.strerror}; correct the path or its permissions") from None
 
 
 def _text(file: Path, handle: BinaryIO, passed: Callable[[bytes], None]) -> Iterator[str]:

@@ -93,8 +93,12 @@ def parse(file: Path) -> dict[str, Any]:
         remedy = "there is no such file; an agent's is written by `sluicegate init`, or printed by `check --sample`"
         raise ConfigError(file, [Problem("file", None, remedy)]) from None
     except OSError as error:
-        raise ConfigError(file, [Problem("file", None, f"cannot be read: {error.strerror}")]) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        remedy = f"cannot be read: {error.strerror}; correct the path or its permissions"
+        raise ConfigError(file, [Problem("file", None, remedy)]) from None
+    except UnicodeDecodeError as error:
+        remedy = f"is not UTF-8 at byte {error.start}: save it as UTF-8 text"
+        raise ConfigError(file, [Problem("file", None, remedy)]) from None
+    except tomllib.TOMLDecodeError as error:
         raise ConfigError(file, [Problem("file", None, f"is not TOML: {error}")]) from None
 
 

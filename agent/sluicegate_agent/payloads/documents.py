@@ -389,7 +389,8 @@ def _iso(raw: Any, source: SourceConfig) -> int:
     try:
         moment = datetime.fromisoformat(raw)
     except (TypeError, ValueError):
-        raise Unreadable(f"{source.time} is not an ISO 8601 time") from None
+        example = "2026-03-01T10:00:00Z; of a number set time_format"
+        raise Unreadable(f"{source.time} is not an ISO 8601 time such as {example}") from None
     return _since_epoch(moment, source)
 
 

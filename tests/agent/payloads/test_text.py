@@ -84,7 +84,7 @@ def test_a_bad_value_costs_itself_only(value: Any, part: str) -> None:
         (whole(boot=None), "boot (the epoch)"),
         (whole(boot="x" * 65), "boot (the epoch)"),
         (whole(at=None), "at (the time) is missing"),
-        (whole(at=5), "not an ISO 8601 time"),
+        (whole(at=5), "not an ISO 8601 time such as 2026-03-01T10:00:00Z; of a number set time_format"),
         (whole(at="0001-01-01T00:00:00+23:00"), "at is"),
     ],
 )
