@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 pytest.importorskip("prometheus_client", reason="the listener's metrics need the extra `agent`")
 from sluicegate_agent.messages import Result
 from sluicegate_agent.web.commits import CommitTimes
-from sluicegate_agent.web.metrics import Exposition
+from sluicegate_agent.web.metrics import COUNTED, LABELLED, Exposition
 
 
 def seen(**more: Any) -> dict[str, Any]:
@@ -97,3 +98,9 @@ def test_the_library_comes_without_its_servers() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
     assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_the_page_says_what_each_counter_counts() -> None:
+    """A name that `status` shows is looked up in docs/reference/agent.md."""
+    page = (Path(__file__).parents[3] / "docs/reference/agent.md").read_text("utf-8")
+    assert [name for name in (*COUNTED, *LABELLED) if f"`{name}" not in page] == []
