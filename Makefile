@@ -100,7 +100,7 @@ sanitized: dev ## the engines' tests over a build with the address sanitizer (mi
 	@VENV=$(VENV) deploy/make/checked.sh address
 
 # What does less in `make test` says so by what it imports.
-WHOLE = $(shell grep -rlE --include='test_*.py' '^from thorough import' tests/agent tests/cloud tests/system | sort)
+WHOLE = $(shell grep -rlE --include='test_*.py' '^from thorough import' tests/agent tests/cloud tests/faults tests/system | sort)
 .PHONY: whole
 whole: dev ## every case of the long checks: tests/native, hostile payloads, kills at every step, the cloud's worlds (an hour or more; nightly)
 	SLUICEGATE_TESTS=whole $(BIN)/python -m pytest tests/native $(WHOLE) $(PYTEST)
