@@ -47,7 +47,7 @@ demo: $(VENV)/native.stamp ## the whole path on this machine: three agents, an o
 # those in WINDOWS and of all others; the cloud's are three, of those in TABLES, with a Spark of their own, of those in
 # CLUSTERS, and of all others. What takes longest begins first.
 # What one printed comes when it has ended; where one fails the others go on.
-LONGEST := tables native beside agent cloud couchbase system windows faults clusters house
+LONGEST := tables native beside agent cloud couchbase clusters windows system faults house deploy
 SUITES := $(LONGEST) $(filter-out $(LONGEST),$(sort $(patsubst tests/%/,%,$(dir $(wildcard tests/*/test_*.py)))))
 BESIDE := tests/agent/alerts tests/agent/identity tests/agent/plant tests/agent/state
 PARTS_agent := tests/agent $(BESIDE:%=--ignore=%)

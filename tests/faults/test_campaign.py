@@ -1,4 +1,4 @@
-"""Some of the campaign at each `make test`: 150 kills and 150 cuts over every broker that is here; twice that nightly."""
+"""Some of the campaign at each `make test`: 150 kills and 150 cuts over every broker here; nightly twice that."""
 
 from __future__ import annotations
 
