@@ -18,6 +18,7 @@ from sluicegate_agent.state.status import damage_of
 
 #: Bytes free on the state's disk below which `status` says so.
 DISK_LOW = 1 << 20
+SILENT_SHOWN = 5
 
 
 def gather(config: Config) -> dict[str, Any]:
@@ -148,6 +149,11 @@ def _streams(found: dict[str, Any]) -> Iterator[str]:
         rows.append((name, *counts, _time(stream["newest_us"])))
     yield ""
     yield from table(rows)
+    mqtt = (found["process"] or {}).get("mqtt") or {}
+    silent = [name for name, stream in found["streams"].items() if not stream["accepted"]]
+    if found["running"] and mqtt.get("state") == "connected" and silent:
+        more = f" … ({len(silent):,})" if len(silent) > SILENT_SHOWN else ""
+        yield f"  no reading yet of {', '.join(silent[:SILENT_SHOWN])}{more}: are their topic and paths right?"
 
 
 def _windows(found: dict[str, Any]) -> Iterator[str]:

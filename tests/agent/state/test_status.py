@@ -82,6 +82,22 @@ def test_what_waits_is_counted_by_what_it_waits_for(tmp_path: Path) -> None:
     assert "record folded into the tables 4 times, 1 of them early (waiting 1)" in text
 
 
+def test_streams_that_say_nothing_are_named_while_the_broker_is_there(tmp_path: Path) -> None:
+    """A topic or path with a mistake in it makes no error anywhere: nothing comes."""
+    config = configured(tmp_path, source=[{"topic": "w", "streams": {f"s{n}": "v" for n in range(7)}}], window=[])
+    with State(config) as state:
+        Pipeline(config, state, lambda: NOW).commit()
+    found = gather(config)
+    process = {"uptime_s": 1, "clock_us": NOW, "rss_bytes": 1, "peak_rss_bytes": 1}
+    told = {"broker": "b", "tls": False, "state": "connected", "unacknowledged": 0}
+    found |= {"running": True, "process": process | {"mqtt": told}}
+    found["streams"]["s0"]["accepted"] = 1
+    said = "no reading yet of s1, s2, s3, s4, s5 … (6): are their topic and paths right?"
+    assert said in show(found)
+    told["state"] = "connecting"
+    assert "no reading yet" not in show(found)
+
+
 def test_a_state_that_takes_too_long_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """10,000 streams on a busy machine: it said `interrupted`, which tells nobody what to do."""
     path = tmp_path / "state.db"
