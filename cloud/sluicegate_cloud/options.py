@@ -54,11 +54,12 @@ def names(context: click.Context, option: click.Parameter, value: str) -> tuple[
 
 def of_options(window: int, slide: int, aggregates: tuple[str, ...]) -> list[WindowDefinition]:
     """The one window that --window, --slide and --aggregates say."""
+    from sluicegate.spans import written
     from sluicegate.windowing.definition import WindowDefinition
     from sluicegate.windowing.spec import WindowSpec
 
     if window % slide:
-        raise click.UsageError(f"--window must be a whole number of --slide: {window} us is not one of {slide} us")
+        raise click.UsageError(f"--window {written(window)} is not a whole number of --slide {written(slide)}")
     tumbling: dict[str, Any] = {"kind": "tumbling", "evict": {"time": window}, "lateness": 0}
     hopping: dict[str, Any] = {"kind": "hopping", "evict": {"time": window, "hop": slide}}
     return [WindowDefinition("windows", WindowSpec.from_dict(tumbling if slide == window else hopping), aggregates)]

@@ -40,7 +40,7 @@ def sluicegate(*arguments: str, **environment: str) -> tuple[int, str, str]:
         (["{tmp}/some"], 2, "--out"),
         (["--out", "{tmp}/o"], 2, "SOURCE"),
         (["{tmp}/some", "--out", "{tmp}/o", "--window", "a day"], 2, "expected a positive length such as 24h"),
-        (["{tmp}/some", "--out", "{tmp}/o", "--window", "90min"], 2, "must be a whole number of --slide"),
+        (["{tmp}/some", "--out", "{tmp}/o", "--window", "90min"], 2, "90min is not a whole number of --slide 1h"),
         (["{tmp}/some", "--out", "{tmp}/o", "--aggregates", "mean,mode"], 2, "'mode': choose from count, sum, mean"),
     ],
 )

@@ -57,7 +57,8 @@ def read(path: Path, column: str | None, clock: str | None, most: int, only: tup
         with path.open(newline="", encoding="utf-8-sig") as file:
             return _read(csv.reader(file), path, column, clock, most, only)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputRefused(f"{path}: {error}; expected a CSV file in UTF-8 with a line of names first") from error
+        reason = getattr(error, "strerror", None) or error
+        raise InputRefused(f"{path}: {reason}; expected a CSV file in UTF-8 with a line of names first") from error
 
 
 def _read(

@@ -68,9 +68,7 @@ def listen(config: Config, topics: list[str], seconds: float, tell: Callable[[in
         client.disconnect()
         client.loop(0.1)
     except (OSError, ValueError) as error:
-        raise EnvironmentRefused(
-            f"broker {place}: {reason_of(error)}; is it there, and is TLS as it expects?"
-        ) from None
+        raise EnvironmentRefused(f"broker {place}: {reason_of(error)}") from None
     if said["reason"]:
         raise EnvironmentRefused(f"broker {place} refuses us: {said['reason']}; correct the user and password")
     return heard
