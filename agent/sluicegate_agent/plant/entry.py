@@ -89,7 +89,7 @@ class Entry:
         self._some = any(source.time is not None for source in config.plants)
         self._count_timed()
         self._left_until = kept_time(state.store.connection, LEFT)
-        self._before = ("", 0)
+        self._before: tuple[str, int, int | None] = ("", 0, None)
         self._lost_until = kept_time(state.store.connection, LOST)
 
     def _count_timed(self) -> None:
@@ -164,7 +164,9 @@ class Entry:
             self._count_timed()
         self.identities.know(source, decoded.source)
         if source.sequence is not None and decoded.readings and decoded.readings[0][0] not in self.state.streams:
-            self._before = decoded.source, self.identities.missing(decoded.source)
+            sequences = self.identities.sequences.get(decoded.source)
+            run = sequences.run_of(decoded.epoch) if sequences else None
+            self._before = decoded.source, self.identities.missing(decoded.source), run.high_time if run else None
         return ""
 
     def _why_none(self, route: Route, decoded: Decoded) -> str:
@@ -256,11 +258,12 @@ class Entry:
         return ""
 
     def _begin(self, name: str, sender: str, missing: int) -> None:
-        """A stream that was never there, or that left: what its sender lost while it was away is owed."""
+        """A stream that was never there, or that left: what its sender lost while it was away is owed, since then."""
         stream = self.state.begin(name, sender)
-        known, before = self._before
+        known, before, since = self._before
         if known == sender and tally.lost(missing) > before:
             stream.owe(tally.lost(missing) - before)
+            stream.without = Returned(int(self.state.incarnation, 16) if since is None else since)
         self.house.open(stream)
 
     def _fed(self, route: Route, stream: str, sender: str, missing: int) -> None:

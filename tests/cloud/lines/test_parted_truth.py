@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +19,7 @@ from test_sent_truth import in_batch
 
 from sluicegate_agent.changes import asked
 from sluicegate_agent.config import Config
+from sluicegate_agent.messages import Message
 from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.state import State
 from sluicegate_agent.state.parting import note_overtaken
@@ -74,15 +78,42 @@ def test_what_is_lost_while_a_state_parts_is_missing(
     for kind in kinds:
         config = _parted(tmp_path, config, kind)
     _life(config, target, after, ends=True)
-    came, rows = {*before, *after}, 0
+    _judge(target, "level", {*before, *after})
+
+
+def _judge(target: MemoryTarget, stream: str, came: set[int], noon: int = NOON) -> None:
+    """Hold each window of the device to the numbers that came; one a minute was taken, since `noon`."""
+    rows, end = 0, max(came) + 1
     for row in in_batch([*target.documents.values()], Grid(WIDTH, 1, 0), 10_000):
-        if row["stream"] != "level" or row["device"] is None:
+        if row["stream"] != stream or row["device"] is None:
             continue
         for start in range(row["window_start"], row["window_end"] - WIDTH + 1, WIDTH):
-            taken = [number for number in range(1, after[-1] + 1) if start <= NOON + number * MINUTE < start + WIDTH]
+            taken = [number for number in range(1, end) if start <= noon + number * MINUTE < start + WIDTH]
             here, said = len(came.intersection(taken)), row["completeness"]
             rows += 1
             if here < len(taken):
                 assert said is not None
                 assert said <= here / len(taken) + 1e-9
-    assert rows >= (after[-1] - 1) // 10
+    assert rows >= (end - 2) // 10
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_what_a_key_lost_while_it_was_away_is_missing_since_then(tmp_path: Path, *, timed: bool) -> None:
+    """It left for others; when it comes back its numbers say how many are lost, and none of its buckets is of then."""
+    source: dict[str, Any] = {"topic": "plant/{s}/x", "streams": {"w": "v"}, "sequence": "n", "key": "{s}"}
+    source |= {"keys": {"most": 2, "evict": "lru"}} | ({"time": "t", "time_format": "us"} if timed else {})
+    config, target, now = configured(tmp_path, source=[source], window=[]), MemoryTarget(), [0]
+    noon = time.time_ns() // 1000  # as that of the incarnation
+    with State(config) as state:
+        pipeline, sync = Pipeline(config, state, clock=lambda: now[0]), Sync(config, state, target)
+        for key, numbers in (("A", range(1, 41)), ("B", range(41, 44)), ("C", range(44, 47)), ("A", range(161, 201))):
+            for number in numbers:
+                now[0] = noon + number * MINUTE
+                told = {"n": number, "v": number, "t": now[0]}
+                pipeline.accept(Message(f"plant/{key}/x", json.dumps(told).encode(), number, 1))
+            pipeline.commit()
+        pipeline.flush()
+        pipeline.commit()
+        while not sync.is_done():
+            sync.step(float(len(target.documents)) * 1000.0, flush=True)
+    _judge(target, "w/A", {*range(1, 41), *range(161, 201)}, noon)
