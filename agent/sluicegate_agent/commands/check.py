@@ -76,6 +76,7 @@ def _report(file: Path, *, in_words: bool) -> None:
     for shorter, longer in might_share(config):
         click.echo(f'Note: window {shorter} could be answered from the buckets of {longer}: shares = "{longer}"')
     _report_folder(config)
+    _report_devices(config)
     _report_losses(config)
     click.echo(f"Next: `sluicegate plan {file}` for what it costs, `sluicegate run {file}` to start.")
 
@@ -91,6 +92,19 @@ def _report_folder(config: Config) -> None:
         click.echo(f"Warning: sync.path {folder}: there is no such folder; mount or make it before the start.")
     elif place := unmounted(str(folder)):
         click.echo(f"Warning: sync.path {folder}: {FSTAB} mounts a medium at {place}, and none is mounted there now.")
+
+
+def _report_devices(config: Config) -> None:
+    """Sources of other devices, whose documents a gateway's rule (deploy/couchbase/sync.js) takes of these alone."""
+    if config.sync.target not in ("sync-gateway", "couchbase-lite"):
+        return
+    own = config.device.id
+    for number, source in enumerate(config.sources, 1):
+        if source.device not in (None, own):
+            click.echo(
+                f"Warning: source[{number}].device: a Sync Gateway takes documents of {own} alone from the user {own} "
+                '(403 sg wrong user): sync.target = "directory", or an agent for each device.'
+            )
 
 
 def _report_losses(config: Config) -> None:
