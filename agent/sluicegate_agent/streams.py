@@ -9,10 +9,8 @@ from __future__ import annotations
 import json
 import sqlite3
 import struct
-import sys
-import zlib
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 from sluicegate.format.bucket import LATE, Builder
@@ -20,9 +18,9 @@ from sluicegate.format.late import LATE_NAME
 from sluicegate.format.pairs import PAIR, Moments, PairColumn
 from sluicegate_agent import carried
 from sluicegate_agent.carried import pack_readings, unpack_readings
-from sluicegate_agent.checksums import checksum
 from sluicegate_agent.identity import tally
 from sluicegate_agent.identity.returned import Returned
+from sluicegate_agent.tables.streams import Row, write_origin, write_tags
 
 SINGLES_MOST = 64
 #: Told of a run that a stream folds: number, values, times, where it begins among them, missing, doubt.
@@ -33,6 +31,9 @@ _CARRYING = b"SGS3"  # the same, then what the open bucket carries
 _OLD_ROW = struct.Struct("<4sqqqII")
 _OLD_MAGIC = b"SGS1"
 _GAP_MOST = 1 << 60
+#: What most of thousands of streams have nothing of, the same for all: nobody writes to these.
+_NO_TIMES, _NO_VALUES, _NO_MOMENTS = array("q"), array("d"), Moments()
+_NO_PARTS, _NO_TAGS = dict[str, bytes](), dict[str, str]()
 
 
 class Closed(NamedTuple):
@@ -46,41 +47,6 @@ class Closed(NamedTuple):
     bucket: bytes
     readings: bytes | None
     center: float | None = None
-
-
-class Row(NamedTuple):
-    """A stream's row in its table, whose last column is the checksum of these."""
-
-    number: int
-    name: str
-    row: bytes
-    incarnation: str
-    key: str
-    retired: int = 0
-
-    def is_sound(self, crc: int | None) -> bool:
-        """Whether it is as it was written; an older Sluicegate checked name and row, the row alone, or nothing."""
-        return crc is None or crc in (checksum(*self), checksum(self.name, self.row), zlib.crc32(self.row))
-
-    def write(self, connection: sqlite3.Connection) -> None:
-        """Into its table, inside the caller's transaction."""
-        connection.execute("INSERT OR REPLACE INTO stream VALUES (?, ?, ?, ?, ?, ?, ?)", (*self, checksum(*self)))
-
-
-def stored_rows(connection: sqlite3.Connection, where: str = "1", *values: int) -> Iterator[Row]:
-    """Rows of streams by their number. Raises sqlite3.DatabaseError for one that is not as it was written."""
-    query = f"SELECT id, name, row, incarnation, key, retired, crc FROM stream WHERE {where} ORDER BY id"  # noqa: S608
-    for *columns, crc in connection.execute(query, values).fetchall():
-        row = Row(*columns)
-        row = row._replace(incarnation=sys.intern(row.incarnation), key=sys.intern(row.key))  # thousands have the same
-        if not row.is_sound(crc):
-            raise sqlite3.DatabaseError(f"the row of stream {row.name} is malformed: its checksum is another")
-        yield row
-
-
-def next_number(connection: sqlite3.Connection) -> int:
-    """Of a stream that is new."""
-    return int(connection.execute("SELECT coalesce(max(id), 0) + 1 FROM stream").fetchone()[0])
 
 
 class Stream:
@@ -100,31 +66,29 @@ class Stream:
     #: A dictionary of so many takes 1.6 KiB of each silent stream.
     __slots__ = (
         *("number", "name", "incarnation", "key", "tags", "source", "readings", "span_us", "tell", "closed", "changed"),
-        *("has_left", "has_new_tags", "is_fed_anew", "is_known", "is_new", "is_retired"),
-        *("_builder", "_carries", "_missing", "_moments", "_settled", "folded", "parts", "times", "values"),
+        *("carries", "has_left", "has_new_tags", "is_fed_anew", "is_known", "is_new", "is_retired"),
+        *("_builder", "_missing", "_moments", "_settled", "folded", "parts", "times", "values"),
         *("new_times", "new_values", "missing_seen", "returned", "told", "owed", "late", "buckets", "without"),
     )
 
     def __init__(self, number: int, name: str, readings: int, span_us: int) -> None:
         self.number, self.name = number, name
         self.incarnation = self.key = ""
-        self.tags: dict[str, str] = {}
+        self.tags = _NO_TAGS
         self.has_new_tags = False
         self.is_known = self.is_new = self.is_retired = self.has_left = self.is_fed_anew = False
         self.readings, self.span_us = readings, span_us
         self._builder: Builder | None = None
-        self.new_times, self.new_values = array("q"), array("d")
+        self.new_times, self.new_values = _NO_TIMES, _NO_VALUES
         self._settled = self._missing = 0
         self.tell: Tell | None = None
         self.missing_seen = self.returned = self.told = self.owed = 0
         self.source: str | None = None
         self.late = self.buckets = 0
         self.without: Returned | None = None
-        self.times, self.values = array("q"), array("d")
-        self._carries: tuple[str, ...] = ()
-        self.parts: carried.Parts = {}
-        self._moments = Moments()
-        self.folded = 0
+        self.times, self.values = _NO_TIMES, _NO_VALUES
+        self.carries: tuple[str, ...] = ()  # the names of what its buckets carry; set before the first reading is taken
+        self.parts, self._moments, self.folded = _NO_PARTS, _NO_MOMENTS, 0
         self.closed: list[Closed] = []
         self.changed = True
 
@@ -138,16 +102,6 @@ class Stream:
     @builder.setter
     def builder(self, builder: Builder | None) -> None:
         self._builder = builder
-
-    @property
-    def carries(self) -> tuple[str, ...]:
-        """The names of what its buckets carry; set before the first reading is taken."""
-        return self._carries
-
-    @carries.setter
-    def carries(self, names: tuple[str, ...]) -> None:
-        self._carries = names
-        self.new_values = PairColumn() if PAIR in names else array("d")
 
     @property
     def accepted(self) -> int:
@@ -164,6 +118,8 @@ class Stream:
         if doubt or missing != self._missing:
             self.settle()
             self._missing = missing
+        if self.new_times is _NO_TIMES:
+            self.new_times, self.new_values = array("q"), self._column()
         self.new_values.append(value)
         self.new_times.append(time)
         self.changed = True
@@ -175,9 +131,15 @@ class Stream:
         if missing != self._missing:
             self.settle()
             self._missing = missing
+        if self.new_times is _NO_TIMES:
+            self.new_times, self.new_values = array("q"), self._column()
         self.new_values += values
         self.new_times += times
         self.changed = True
+
+    def _column(self) -> array[float]:
+        """For values of its kind."""
+        return PairColumn() if PAIR in self.carries else array("d")
 
     def settle(self, doubt: int = 0) -> None:
         """Fold what was taken and is in no bucket yet; with `doubt` all of it is in doubt."""
@@ -191,7 +153,7 @@ class Stream:
         """Values and times of all that was taken since the last call, in their order."""
         self.settle()
         found = self.new_values, self.new_times
-        self.new_times, self.new_values, self._settled = array("q"), self.new_values[:0], 0
+        self.new_times, self.new_values, self._settled = _NO_TIMES, _NO_VALUES, 0
         return found
 
     def fed_by(self, source: str, missing: int, missing_of: Callable[[str], int]) -> None:
@@ -216,7 +178,7 @@ class Stream:
         `doubt` is 1 where the reading cannot be told from a repeat of one that was counted.
         """
         self.settle()
-        values = self.new_values[:0]
+        values = self._column()
         values.append(value)
         self.add_many(values, array("q", (time,)), 0, missing, doubt)
 
@@ -246,6 +208,7 @@ class Stream:
                 gap = 0
                 self._keep(values, times, before, begin)
                 if two is not None:
+                    self._moments = Moments() if self._moments is _NO_MOMENTS else self._moments
                     self._moments.add(two, before, begin)
             if begin < end or builder.n >= self.readings:
                 self.close()
@@ -311,6 +274,8 @@ class Stream:
         """Beyond SINGLES_MOST the bucket and what it carries stay; if it carries nothing, empty arrays say so."""
         if self._builder is None or self._builder.n != self.folded + len(self.times) + end - begin:
             return
+        if self.times is _NO_TIMES:
+            self.times, self.values = array("q"), array("d")
         while begin < end:
             if len(self.times) == SINGLES_MOST:
                 self._fold()
@@ -351,8 +316,8 @@ class Stream:
 
     def forget_readings(self) -> None:
         """Nothing is kept beside the open bucket any more."""
-        self.times, self.values, self.parts, self.folded = array("q"), array("d"), {}, 0
-        self._moments = Moments()
+        self.times, self.values, self.parts, self.folded = _NO_TIMES, _NO_VALUES, _NO_PARTS, 0
+        self._moments = _NO_MOMENTS
         self.changed = True
 
     def _carried(self, n: int) -> carried.Parts:
@@ -412,11 +377,11 @@ class Stream:
             if len(data) < ends or (len(data) > ends and row[:4] != _CARRYING):
                 raise ValueError("wrong length")
             self.builder = Builder.restore(data[:builder]) if builder else None
-            self.times, self.values = unpack_readings(data[builder:ends])
-            self.parts = carried.section(data[ends:]) if row[:4] == _CARRYING else {}
+            self.times, self.values = unpack_readings(data[builder:ends]) if singles else (_NO_TIMES, _NO_VALUES)
+            self.parts = carried.section(data[ends:]) if row[:4] == _CARRYING else _NO_PARTS
             self.without = Returned.of(self.parts)
             self.folded = self.builder.n - len(self.times) if self.parts and self.builder else 0
-            self._moments = Moments(self.parts.pop(PAIR, None))
+            self._moments = Moments(self.parts.pop(PAIR)) if PAIR in self.parts else _NO_MOMENTS
         except (ValueError, struct.error) as error:
             raise sqlite3.DatabaseError(f"the row of stream {self.name} is malformed: {error}") from error
         self.changed = False
@@ -435,16 +400,3 @@ class Stream:
         at = _ROW.size + max(named, 0)
         self.source = row[_ROW.size : at].decode() if named >= 0 else None
         return (builder, singles), row[at:]
-
-
-def write_tags(connection: sqlite3.Connection, number: int, tags: str) -> None:
-    """The tags of a stream, inside the caller's transaction."""
-    connection.execute("INSERT OR REPLACE INTO tagged VALUES (?, ?, ?)", (number, tags, checksum(number, tags)))
-
-
-def write_origin(
-    connection: sqlite3.Connection, number: int, name: str, incarnation: str, key: str, center: float
-) -> None:
-    """What the outbox's rows of a stream rest on, inside the caller's transaction."""
-    row = number, name, incarnation, key, center
-    connection.execute("INSERT OR REPLACE INTO origin VALUES (?, ?, ?, ?, ?, ?)", (*row, checksum(*row)))

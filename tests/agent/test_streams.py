@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sqlite3
+import tracemalloc
 from array import array
 
 import pytest
@@ -163,8 +164,8 @@ class OneByOne(Stream):
             if len(self.times) == SINGLES_MOST:
                 self._fold()
             if self.folded or self.builder.n <= SINGLES_MOST:
-                self.times.append(time)
-                self.values.append(value)
+                self.times = array("q", (*self.times, time))
+                self.values = array("d", (*self.values, value))
         if self.builder.n >= self.readings:
             self.close()
 
@@ -242,3 +243,25 @@ def test_readings_are_little_endian() -> None:
     stream = Stream(1, "s", 9, SPAN)
     stream.add(1.0, 258, 0)
     assert pack_readings(stream.times, stream.values) == bytes([2, 1]) + bytes(6) + bytes(6) + b"\xf0\x3f"
+
+
+def test_a_silent_stream_takes_little() -> None:
+    """Of ten thousand each byte counts: what a stream has nothing of is the same for all."""
+    begun = Stream(1, "s", 64, 1000)
+    begun.add(1.0, 1, 0)
+    begun.close()
+    begun.saved()
+    row = begun.pack()
+    tracemalloc.start()
+    try:
+        kept = [Stream(number, "s", 64, 1000) for number in range(200)]
+        for stream in kept:
+            stream.restore(row)
+        held = tracemalloc.get_traced_memory()[0] / len(kept)
+    finally:
+        tracemalloc.stop()
+    assert held < 800
+    assert kept[0].pack() == row
+    for stream in kept[:2]:
+        stream.take(2.0, 2, 0)
+    assert (kept[0].accepted, kept[2].accepted) == (2, 1)

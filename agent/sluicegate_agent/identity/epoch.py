@@ -14,7 +14,7 @@ from array import array
 from collections.abc import Iterator
 from functools import cache
 from itertools import chain
-from typing import Literal
+from typing import Literal, cast
 
 #: Runs of numbers passed over whose place is known; and numbers that an int64 holds.
 RUNS, LARGEST = 32, 1 << 62
@@ -38,6 +38,8 @@ _OLD_MAGIC = b"SGQ1"
 _ENTRY = struct.Struct("<qI")
 _NO_TIME = -(1 << 63)
 _FIRST_ROW = 0xFFFFFFFF
+#: Of an epoch that is a list yet, the same for all of them: nobody writes to these.
+_NONE, _NO_BLOCKS = array("I"), cast("set[int]", frozenset())
 
 
 @cache
@@ -67,9 +69,8 @@ class Epoch:
         self.high_time: int | None = None
         self.doubtful_below = _NO_TIME
         self.few: dict[int, int] | None = {}
-        self.ring = array("I")
-        self.first = array("I")
-        self.blocks: set[int] = set()
+        self.ring = self.first = _NONE
+        self.blocks = _NO_BLOCKS
         self.first_changed = self.changed = True
         self.last = 0
         self.lone: int | None = None
@@ -290,9 +291,13 @@ class Epoch:
     def _spread(self) -> None:
         """From a list to the ring: there are too many for one row."""
         few, self.few = self.few or {}, None
-        self.ring, self.first = array("I", bytes(4 * self.horizon)), array("I", bytes(4 * FIRST))
+        self._begin_ring()
         for number, content in few.items():
             self.mark(number, content)
+
+    def _begin_ring(self) -> None:
+        self.ring, self.first = array("I", bytes(4 * self.horizon)), array("I", bytes(4 * FIRST))
+        self.blocks = set()
 
     # rows
 
@@ -314,8 +319,8 @@ class Epoch:
     def saved(self) -> None:
         """The rows are durable."""
         self.changed = False
-        self.blocks.clear()
         if self.few is None:
+            self.blocks.clear()
             self.first_changed = False
 
     @classmethod
@@ -347,7 +352,8 @@ class Epoch:
         return epoch, carried
 
     def _restore_ring(self, others: dict[int, bytes]) -> None:
-        self.few, self.ring, self.first = None, array("I", bytes(4 * self.horizon)), array("I", bytes(4 * FIRST))
+        self.few = None
+        self._begin_ring()
         for block, row in others.items():
             if block == _FIRST_ROW:
                 (self.start,) = struct.unpack_from("<q", row)

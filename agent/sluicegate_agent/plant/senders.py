@@ -8,7 +8,6 @@ kept and silent for long is in its rows alone, too.
 from __future__ import annotations
 
 import sqlite3
-from collections import OrderedDict
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -36,7 +35,7 @@ class Senders:
     def __init__(self, connection: sqlite3.Connection, config: Config, identities: Identities) -> None:
         self._identities = identities
         self.most = sum(source.keys.most for source in config.plants)
-        self._known: OrderedDict[str, None] = OrderedDict()
+        self._known: dict[str, None] = {}  # an ordered one takes five times as much
         self._gone: dict[str, None] = {}
         self._back: set[str] = set()
         self._away: set[str] = set()
@@ -44,7 +43,7 @@ class Senders:
             fixed = {source.topic for source in config.sources if not source.is_plant}
             self._away = {sender for (sender,) in connection.execute("SELECT sender FROM departed")}
             found = {sender for (sender,) in connection.execute(_TABLES)} - fixed - {POSTS, FORMER} - self._away
-            self._known = OrderedDict.fromkeys(sorted(found))
+            self._known = dict.fromkeys(sorted(found))
 
     def __len__(self) -> int:
         return len(self._known)
@@ -68,7 +67,8 @@ class Senders:
     def heard(self, sender: str) -> bool:
         """It speaks: another one may have to go. Whether it was not among those that are kept."""
         if sender in self._known:
-            self._known.move_to_end(sender)
+            del self._known[sender]
+            self._known[sender] = None
             return False
         self._known[sender] = None
         was_here = sender in self._gone
@@ -78,7 +78,8 @@ class Senders:
         elif not was_here:
             self._identities.strangers.came(sender)
         if len(self._known) > self.most:
-            oldest, _ = self._known.popitem(last=False)
+            oldest = next(iter(self._known))
+            del self._known[oldest]
             self._gone[oldest] = None
             self._back.discard(oldest)
         return True

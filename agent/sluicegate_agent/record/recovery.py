@@ -31,7 +31,8 @@ from sluicegate_agent.record import file
 from sluicegate_agent.record.frame import ADD, ADD_IN_DOUBT, ADVANCE, CLOSE, FEED, Body, Step, Steps, unpack
 from sluicegate_agent.record.recorder import begin
 from sluicegate_agent.record.rows import Rows
-from sluicegate_agent.streams import Closed, Stream, stored_rows
+from sluicegate_agent.streams import Closed, Stream
+from sluicegate_agent.tables.streams import stored_rows
 
 if TYPE_CHECKING:
     from sluicegate_agent.config import Config, WindowConfig

@@ -7,7 +7,6 @@ configuration lets in.
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -76,17 +75,17 @@ class Routes:
         self._fixed |= {topic: _tagged(source) for topic, source in self._fixed.items() if source.tags}
         self._horizons = {source.subscribed: config.horizon_of(source) for source in config.plants}
         self._plants = [(source.filter, source) for source in config.plants]
-        self._ready: OrderedDict[str, SourceConfig] = OrderedDict()
+        self._ready: dict[str, SourceConfig] = {}
         self._most = ready_most(config)
 
     def find(self, topic: str) -> SourceConfig | None:
         """The source of a topic, as it is there; None where no source reads it. Raises NotLetIn."""
         found = self._fixed.get(topic)
         if found is None and self._plants:
-            found = self._ready.get(topic)
+            found = self._ready.pop(topic, None)
             if found is None:
                 return self._found(topic)
-            self._ready.move_to_end(topic)
+            self._ready[topic] = found  # the newest is last
         return found
 
     def _found(self, topic: str) -> SourceConfig | None:
@@ -96,7 +95,7 @@ class Routes:
                 route = self._route(source, topic, values)
                 self._ready[topic] = route
                 if len(self._ready) > self._most:
-                    self._ready.popitem(last=False)
+                    del self._ready[next(iter(self._ready))]
                 return route
         return None
 

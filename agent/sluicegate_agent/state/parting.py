@@ -28,7 +28,8 @@ from sluicegate_agent.checksums import require_sound
 from sluicegate_agent.identity.returned import Returned, said_since
 from sluicegate_agent.outbox import rows_in, spread, waiting_of
 from sluicegate_agent.state.home import differences
-from sluicegate_agent.streams import Closed, Row, Stream, next_number, stored_rows, write_tags
+from sluicegate_agent.streams import Closed, Stream
+from sluicegate_agent.tables.streams import Row, next_number, stored_rows, write_tags
 
 _COPIED = (
     "%s was copied or moved here (%s): what is read from now on has a new incarnation and key, what waited keeps the "

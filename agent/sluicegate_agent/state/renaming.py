@@ -15,7 +15,8 @@ from sluicegate_agent.backlog.rows import insert_rows
 from sluicegate_agent.naming.names import device_of, full_name
 from sluicegate_agent.outbox import spread
 from sluicegate_agent.state.parting import go_on, go_on_from
-from sluicegate_agent.streams import Row, Stream, stored_rows
+from sluicegate_agent.streams import Stream
+from sluicegate_agent.tables.streams import Row, stored_rows
 
 log = logging.getLogger("sluicegate.state")
 

@@ -43,8 +43,9 @@ from sluicegate_agent.outbox import is_sound_chunk
 from sluicegate_agent.state import schema
 from sluicegate_agent.state.pages import Pages, Value
 from sluicegate_agent.state.positions import POSITION, read_position
-from sluicegate_agent.streams import Row as StreamRow
-from sluicegate_agent.streams import Stream, write_origin
+from sluicegate_agent.streams import Stream
+from sluicegate_agent.tables.streams import Row as StreamRow
+from sluicegate_agent.tables.streams import write_origin
 
 log = logging.getLogger("sluicegate.state")
 _READINGS = {"stream", "origin", "outbox", "packed", "handed", "chunk", "counter", "dead_letter"}

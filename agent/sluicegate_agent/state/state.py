@@ -43,7 +43,8 @@ from sluicegate_agent.state.parting import forget_drained, new_key, part_if_copi
 from sluicegate_agent.state.renaming import part_if_renamed
 from sluicegate_agent.state.status import collect
 from sluicegate_agent.state.store import BESIDE, Store, StoreDamaged, meta
-from sluicegate_agent.streams import Row, Stream, next_number, stored_rows
+from sluicegate_agent.streams import Stream
+from sluicegate_agent.tables.streams import Row, next_number, stored_rows
 
 if TYPE_CHECKING:
     from sluicegate_agent.config import Config
@@ -181,7 +182,7 @@ class State:
             stream.restore(row)
             stream.carries = asked_of(self.config, name)
             stream.incarnation, stream.key, stream.is_known = incarnation, key, number in origins
-            stream.tags = tags.get(number, {})
+            stream.tags = tags.get(number, stream.tags)
             self._last_number = number
             if is_retired:
                 stream.is_retired = True
