@@ -159,17 +159,20 @@ def _sized(payload: memoryview, at: int, what: str) -> tuple[bytes, int]:
 
 def refuse_nan(layout: Layout, leaves: Sequence[bytes]) -> None:
     """Raise SnapshotError for a NaN that no operation leaves."""
-    single = not layout.bucketed  # else products may have overflown
-    own = [each for each in layout.components if each.op < WIDE or (single and each.op != Op.COMPILED)]
-    slots = [each.slot + k for each in own for k, code in enumerate(each.format) if code == "d"]
     for first in range(0, len(leaves), 4096):  # so many lie twice in memory
         floats = array("d", b"".join(leaves[first : first + 4096]))
-        for slot in slots:
+        for slot in _floats(layout) if any(map(isnan, floats)) else ():  # whole numbers seldom look so
             if any(map(isnan, floats[slot :: layout.width])):
                 raise SnapshotError(
                     f"window state: NaN in slot {slot} of a leaf, the {first}th or one after it; use an older one or "
                     "start the window anew"
                 )
+
+
+def _floats(layout: Layout) -> list[int]:
+    single = not layout.bucketed  # else products may have overflown
+    own = [each for each in layout.components if each.op < WIDE or (single and each.op != Op.COMPILED)]
+    return [each.slot + k for each in own for k, code in enumerate(each.format) if code == "d"]
 
 
 def portable(slots: bytes) -> bytes:
