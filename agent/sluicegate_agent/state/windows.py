@@ -1,9 +1,7 @@
 """A window kept as rows: closed leaves and one small state row; no commit writes a whole window.
 
-After a level eviction the rows of lower levels are folded into their new leaf a bounded number a commit; rows of leaves
-that left the window are deleted the same way. Whatever of that is still undone at a restart, `sg.Window.rebuild` does.
-Where pairs are merged, the row of a leaf that took over others is written anew and theirs are deleted with it. Leaves
-that closed together are one row (`leaf_runs`).
+One that took nothing for long is its rows alone. Readings that come then wait beside them while they are few: of
+thousands of slow streams each has a handful until the tables are written.
 """
 
 from __future__ import annotations
@@ -21,7 +19,8 @@ from sluicegate.format.pairs import Pair, PairColumn
 from sluicegate_agent.checksums import checksum
 from sluicegate_agent.config.questions import COUNT, build_window, configured_window
 from sluicegate_agent.state import leaf_runs
-from sluicegate_agent.state.asleep import AWAY, Asleep, asleep
+from sluicegate_agent.state.asleep import AWAY, REST, UNREAD_MOST, Asleep, Unread, asleep
+from sluicegate_agent.state.leaf_rows import LeafRows
 from sluicegate_agent.state.shared import Shorter, make_row
 from sluicegate_agent.state.store import StoreDamaged
 
@@ -34,10 +33,6 @@ if TYPE_CHECKING:
     from sluicegate_agent.streams import Stream
 
 log = logging.getLogger("sluicegate.windows")
-#: Rows deleted or folded a commit beyond twice what it inserted: a backlog of them always shrinks.
-TIDIED = 64
-#: Leaves that left, a quarter of all at most, before their rows are deleted: these stand on a page of their own.
-TOGETHER = 16
 
 
 class StoredWindow:
@@ -48,8 +43,8 @@ class StoredWindow:
 
     #: A dictionary of so many takes as much as all of a window that is put away.
     __slots__ = (
-        *("_asleep", "_base", "_by_time", "_config", "_connection", "_definition", "_head", "_leaves", "_left_untidy"),
-        *("_level", "_merged", "_open", "_sharing", "_stream", "_tidied", "_took_at", "_untidy", "_window"),
+        *("_asleep", "_by_time", "_config", "_connection", "_definition", "_refusals", "_rows", "_sharing", "_stream"),
+        *("_since", "_taken", "_unread", "_window", "_written"),
         *("aggregates", "begun_anew", "buckets", "changed", "is_begun", "is_damaged", "is_new", "name", "names"),
         *("number", "refused", "shorter"),
     )
@@ -80,13 +75,12 @@ class StoredWindow:
         self._by_time = config.policy.time is not None
         self.changed = False
         self.begun_anew = self.is_damaged = self.is_begun = False
-        self.refused = ""
-        self._begin_collecting()
-        self._level = self._base = self._head = self._open = 0
-        self._untidy = self._left_untidy = True
-        self._tidied = 0
+        self.refused, self._refusals = "", 0
+        self._rows = LeafRows()
         self._asleep: Asleep | None = None
-        self._took_at = monotonic()
+        self._unread: Unread | None = None
+        self._written: Asleep | None = None
+        self._since, self._taken = monotonic(), 0
         kept = None
         if numbers is not None:
             self.number, self._window = next(numbers), build_window(config)
@@ -105,11 +99,6 @@ class StoredWindow:
         """What it was made of, and the windows that are answered from its buckets."""
         return self._config, self._sharing
 
-    def _begin_collecting(self) -> None:
-        """Leaves that closed, and pairs that were merged, since the last commit."""
-        self._leaves: dict[tuple[int, int], bytes] = {}
-        self._merged: list[tuple[int, int]] = []
-
     @property
     def window(self) -> sg.Window:
         """The window itself."""
@@ -120,22 +109,25 @@ class StoredWindow:
     def _put_away(self) -> None:
         """Drop the window from memory: its rows hold all of it now."""
         if self.may_sleep and self.shorter is None:
-            self._asleep = asleep(self._window, self._config.policy.time)
-            del self._window, self._leaves, self._merged
+            self._asleep, self._since = asleep(self._window, self._config.policy.time), monotonic()
+            del self._window, self._rows
 
     def _wake(self, was: Asleep) -> None:
-        """Go on from its rows, as of the time that it was told last.
+        """Go on from its rows, with what came since, as of the time that it was told last.
 
         Raises StoreDamaged where they are of no use any more: the next start begins it anew, and its answers say so.
         """
-        self._asleep, self._took_at = None, monotonic()
-        self._begin_collecting()
+        unread, self._unread, self._asleep, self._written = self._unread, None, None, None
+        self._since, self._taken = monotonic(), 0
         query = "SELECT id, state, crc FROM window WHERE id = ?"
         found = self._rebuilt(self._connection, self._config, self._connection.execute(query, (self.number,)))
-        self._untidy = self._left_untidy = True
         if found is None:
             raise StoreDamaged(f"the rows of window {self.name} are not as they were written; start again")
-        self._window = found[1]
+        self._window, self._rows = found[1], LeafRows()
+        for values, times, told in unread.parts() if unread else ():
+            self._refusals += self._take(values, times)
+            if told is not None:
+                self._window.advance(told)
         if self._by_time and was.now is not None:
             self._window.advance(was.now)
 
@@ -184,6 +176,25 @@ class StoredWindow:
 
         A window of two values takes a `PairColumn`; from readings of one, as they were before, it has nothing to take.
         """
+        if self._asleep is not None and self._waits(self._asleep, values, times):
+            return 0
+        refused, self._refusals = self._take(values, times) + self._refusals, 0
+        return refused
+
+    def _waits(self, asleep: Asleep, values: array[float], times: array[int]) -> bool:
+        """Whether readings wait beside the rows of a window that is put away, as long as they are few and one value."""
+        unread = Unread(asleep) if self._unread is None else self._unread
+        is_wide = isinstance(values, PairColumn) or len(configured_window(self._config).dimensions) > 1
+        if is_wide or not times or not unread.has_room(len(times)):
+            return False
+        unread.add(values, times)
+        self._unread, self.changed = unread, True
+        if self._by_time:
+            self._asleep = asleep.heard(min(times), max(times), int(self._config.policy.time or 0))
+        return True
+
+    def _take(self, values: array[float], times: array[int]) -> int:
+        self._taken += len(times)
         window, taken = self.window, values
         if len(window.dimensions) > 1:
             if not isinstance(values, PairColumn):
@@ -217,7 +228,10 @@ class StoredWindow:
         if not self._by_time:
             return False
         if self._asleep is not None and self._asleep.may_wait(time):
-            self._asleep = self._asleep.told(time)
+            told = self._asleep.told(time)
+            if self._unread is not None and told is not self._asleep:
+                self._unread.tell(time)
+            self._asleep = told
             return False
         before = self._all_held()
         self.window.advance(time)
@@ -292,7 +306,7 @@ class StoredWindow:
     @property
     def held(self) -> int:
         """How many buckets it keeps."""
-        return len(self.window) if self._asleep is None else self._asleep.held
+        return len(self.window) if self._asleep is None or self._unread is not None else self._asleep.held
 
     @property
     def nbytes(self) -> int:
@@ -319,107 +333,43 @@ class StoredWindow:
             self.shorter.stream = stream
 
     def save(self, connection: sqlite3.Connection) -> None:
-        """Write the state, the leaves closed since the last commit, and tidy a little, in the caller's transaction."""
+        """Write the state and the rows of its leaves, in the caller's transaction."""
         if not self.changed:
             return
-        self._collect()
-        state = self.window.state()
+        was, unread, refusals = self._asleep, self._unread, self._refusals
+        stays_away = monotonic() - self._since >= REST
+        window = self.window
+        self._rows.collect(window.changes(), self.buckets)
+        state = window.state()
         crc = checksum(self._definition, state)
         if self.is_new:
             make_row(connection, self.number, self._stream, self.name, self._definition)
         connection.execute("UPDATE window SET state = ?, crc = ? WHERE id = ?", (state, crc, self.number))
         if self.shorter:
             self.shorter.save(connection)
-        rows = [(*key, leaf) for key, leaf in self._leaves.items()]
-        closed = leaf_runs.Closed(self._base, self._level, self._head, self._open)
-        leaf_runs.clip(connection, self.number, closed, self.window.leaf)
-        if self._may_append(rows):
-            leaf_runs.append(connection, self.number, *rows[0][:2], [leaf for *_, leaf in rows])
-        else:
-            for row in rows:
-                self._insert(connection, *row)
-        taken_over = "DELETE FROM window_leaf WHERE window = ? AND level = 0 AND number > ? AND number < ?"
-        connection.executemany(taken_over, [(self.number, first, end) for first, end in self._merged])
-        # What the open bucket took over is in the state; levels apart, no closed leaf is newer than the open one.
-        beyond = "DELETE FROM window_leaf WHERE window = ? AND level = ? AND number >= ?"
-        connection.execute(beyond, (self.number, self._level, self._open))
-        self._tidy(connection, TIDIED + 2 * len(rows), closed)
-
-    def _may_append(self, rows: list[leaf_runs.Leaf]) -> bool:
-        """Whether these leaves are consecutive ones of one level, and none of them takes over another later."""
-        if len(rows) < leaf_runs.LEAST or self._config.merge == "pairs":
-            return False
-        (level, first, _), (to, last, _) = rows[0], rows[-1]
-        return level == to and last - first + 1 == len(rows)
-
-    def _collect(self) -> None:
-        """Take over what changed; a commit that fails leaves it here for the next."""
-        changes = self.window.changes()
-        together = min(TOGETHER, self.buckets // 4)
-        self._untidy |= changes.level != self._level or changes.head > self._tidied + together
-        self._level, self._base = changes.level, changes.base
-        self._head, self._open = changes.head, changes.open
-        self._leaves.update(((changes.level, number), leaf) for number, leaf in changes.closed)
-        self._merged += changes.merged
-
-    def _tidy(self, connection: sqlite3.Connection, most: int, closed: leaf_runs.Closed) -> None:
-        """Delete rows of leaves that left, and fold rows of lower levels, at most about `most` rows."""
-        if not self._untidy:
-            self._left_untidy = False
-            return
-        runs_left = leaf_runs.tidy(connection, self.number, closed, self.window.leaf)
-        stale = self._stale(connection, most)
-        folded: set[int] = set()
-        for level, number in stale:
-            target = number >> (self._level - level)
-            if not self._base <= level < self._level or not self._head <= target < self._open:
-                self._delete(connection, level, number)
-            elif target not in folded:
-                self._fold(connection, target)
-                folded.add(target)
-        self._left_untidy = runs_left or len(stale) == most
-
-    def _stale(self, connection: sqlite3.Connection, most: int) -> list[tuple[int, int]]:
-        """Rows before the window's head, then rows of lower levels, the lowest first."""
-        query = "SELECT level, number FROM window_leaf WHERE window = ? AND level = ? AND number < ? LIMIT ?"
-        left = connection.execute(query, (self.number, self._level, self._head, most)).fetchall()
-        query = "SELECT level, number FROM window_leaf WHERE window = ? AND level < ? ORDER BY level LIMIT ?"
-        return left + connection.execute(query, (self.number, self._level, most - len(left))).fetchall()
-
-    def _fold(self, connection: sqlite3.Connection, target: int) -> None:
-        """Write the leaf `target` of the present level and delete the rows of lower levels that belong to it."""
-        self._insert(connection, self._level, target, self.window.leaf(target))
-        delete = "DELETE FROM window_leaf WHERE window = ? AND level = ? AND number >= ? AND number < ?"
-        for level in range(self._base, self._level):
-            shift = self._level - level
-            connection.execute(delete, (self.number, level, target << shift, (target + 1) << shift))
-
-    def _insert(self, connection: sqlite3.Connection, level: int, number: int, leaf: bytes) -> None:
-        row = (self.number, level, number, leaf)
-        connection.execute("INSERT OR REPLACE INTO window_leaf VALUES (?, ?, ?, ?, ?)", (*row, checksum(*row)))
-
-    def _delete(self, connection: sqlite3.Connection, level: int, number: int) -> None:
-        delete = "DELETE FROM window_leaf WHERE window = ? AND level = ? AND number = ?"
-        connection.execute(delete, (self.number, level, number))
+        self._rows.save(connection, self.number, window, in_pairs=self._config.merge == "pairs")
+        if was is not None and stays_away and self._refusals == refusals:
+            # Thousands are written one after the other: none of them stays in memory for the others.
+            self._put_away()
+            self._written, self._asleep, self._unread = self._asleep, was, unread
 
     def saved(self) -> bool:
-        """The transaction is durable: nothing is waiting. Whether it is put away: it took nothing for long."""
+        """The transaction is durable: nothing is waiting. Whether it is put away: it took little for long."""
         if self._asleep is not None:
+            if self._written is not None:
+                self._asleep, self._unread, self._written, self.changed = self._written, None, None, False
             return False
-        now = monotonic()
-        if not self.changed:
-            if now - self._took_at >= AWAY:
-                self._put_away()
-            return self._asleep is not None
-        self._took_at = now
-        self._leaves.clear()
-        self._merged.clear()
-        if self._untidy and not self._left_untidy:
-            self._tidied = self._head
-        self._untidy, self.changed, self.is_new = self._left_untidy, False, False
-        if self.shorter:
-            self.shorter.is_new = False
-        return False
+        if self.changed:
+            self._rows.saved()
+            self.changed = self.is_new = False
+            if self.shorter:
+                self.shorter.is_new = False
+        if (now := monotonic()) - self._since < AWAY:
+            return False
+        is_slow, self._since, self._taken = self._taken <= UNREAD_MOST, now, 0
+        if is_slow:
+            self._put_away()
+        return self._asleep is not None
 
 
 @cache

@@ -16,7 +16,8 @@ from memory_stores import empty
 from thorough import number
 
 from sluicegate_agent.config import WindowConfig
-from sluicegate_agent.state.windows import TIDIED, StoredWindow, forget
+from sluicegate_agent.state.leaf_rows import TIDIED
+from sluicegate_agent.state.windows import StoredWindow, forget
 
 WINDOWS = configured(
     Path("/"),
