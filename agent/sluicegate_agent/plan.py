@@ -171,7 +171,7 @@ def show(worst: Plan) -> str:
     rows.append(("in all", show_size(worst.memory), show_size(worst.disk)))
     rows.append(("budget ([state])", show_size(worst.memory_budget), show_size(worst.disk_budget)))
     verdict = "fits" if worst.fits else "does not fit: `run` will refuse it"
-    foot = f"RLIMIT_DATA that it runs under: {worst.data_bytes} bytes ({show_size(worst.data_bytes)})"
+    foot = f"RLIMIT_DATA (systemd: LimitDATA) has to allow {worst.data_bytes} bytes ({show_size(worst.data_bytes)})"
     card = f"written to the card, at a reading a second of each stream: about {worst.wear}"
     return "\n".join([f"{worst.device}: {verdict}", *table(rows), foot, card])
 

@@ -61,7 +61,7 @@ def lines(config: Config) -> Iterator[str]:
         return
     found = forecast(config)
     yield (
-        f"sent at these settings: {found.each:.2f} bytes a reading (a document of {found.readings:,} made up); "
+        f"sent at these settings: {found.each:.2f} bytes a reading (by a trial document of {found.readings:,}); "
         f"a stream at 1/s {show_size(round(found.each * _DAY))} a day"
     )
     if found.allowed:

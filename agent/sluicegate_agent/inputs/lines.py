@@ -6,7 +6,7 @@ from sluicegate_agent.messages import Message
 
 
 class Lines:
-    """Cuts pieces into lines; of one that is longer than `most` bytes the rest is passed over."""
+    """Cuts pieces into lines; a line longer than `most` bytes is cut there, and its rest is passed over."""
 
     def __init__(self, topic: str, most: int) -> None:
         self._topic, self._most = topic, most

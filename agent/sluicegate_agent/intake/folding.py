@@ -20,7 +20,7 @@ class Folding:
         self._pipeline = pipeline
 
     def one(self, name: str, time_us: int, value: float, missing: int, doubt: int) -> None:
-        """Fold one reading; `missing` of its source are lost so far; with `doubt` it may be a repeat."""
+        """Fold one reading. `missing`: readings of its source lost so far; `doubt`: it may be a repeat."""
         pipeline = self._pipeline
         stream = pipeline.state.streams[name]
         if doubt:

@@ -66,7 +66,7 @@ def read_object(source: SourceConfig, document: Any, arrival_us: int, name: str)
 
 
 def _plain_object(source: SourceConfig, document: Any, arrival_us: int) -> Decoded | None:
-    """The same of one that is as it mostly is: each part a number, where it is looked for; else None."""
+    """The same, quickly, of an object whose parts are all numbers in their places, as most are; else None."""
     plain = plain_paths(source)
     if plain is None or not plain.is_numbered or document.__class__ is not dict:
         return None
@@ -120,7 +120,7 @@ def reader_of_list(parse: Callable[[bytes], Any], name: str) -> Read:
 
 
 def plain_readings(source: SourceConfig, items: list[Any], arrival_us: int) -> Columns | None:
-    """The readings of items that are as they mostly are: a column at a time, in a twentieth of the time.
+    """The readings of plain items, as most are: a column at a time, in a twentieth of the time.
 
     None where anything asks for a closer look: a part that is missing, null or no number, a path of several steps, a
     time as text, keys, tags or sums of fields.
@@ -256,7 +256,7 @@ class Findings:
             self.put(stream, path, self._sum(item, path, raw, terms) if terms else raw, time, second)
 
     def _sum(self, item: Any, path: str, raw: Any, terms: dict[str, float]) -> Any:
-        """The value with others of the item added; what is no number of them stands for the sum."""
+        """The value with others of the item added; if one of these is no number, that one, to be refused."""
         found = 0.0
         for each, factor in [(path, 1.0), *terms.items()]:
             value = raw if each == path else at(item, each)

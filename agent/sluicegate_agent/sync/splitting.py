@@ -36,8 +36,8 @@ def halves(document: Document) -> tuple[Document, Document] | None:
 def content(data: bytes) -> dict[str, Any] | None:
     """The JSON object of a document of our own or a server's, without a database's own keys; None where it is none.
 
-    What is no text has _NESTED bytes in all at most: so memory follows the length of what a peer sends, not what it
-    nests into it.
+    Beside its texts it may have _NESTED bytes at most, so that memory follows the length of what a peer sends, not how
+    deeply it nests.
     """
     try:
         found = {key: bytes(raw) for key, raw in _raw.decode(data).items() if key[:1] != "_"}

@@ -81,7 +81,7 @@ def _last(of: Record, window: Window) -> Candidate:
 
 
 def _known(of: Record, key: int, value: float, order: int) -> Candidate:
-    """Where readings are not in order it is known when, and not which of them."""
+    """A first or last reading: its key is known, its value only where the bucket's readings are in order."""
     if of.ordered:
         return Candidate(key, key, value, value, value, order, of.line)
     return Candidate(key, key, of.low, of.high, value)
