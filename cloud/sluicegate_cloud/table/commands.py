@@ -235,8 +235,11 @@ def quality(table: str, as_json: bool, of_late: bool) -> None:
 
     store, version = loaded(table)
     if of_late:
-        for row in (row for some in late.late(store, version) for row in some.to_pylist()):
+        rows = [row for some in late.late(store, version) for row in some.to_pylist()]
+        for row in rows:
             click.echo(json.dumps(row, ensure_ascii=False) if as_json else shown.late_line(row))
+        if not rows and not as_json:
+            click.echo("No reading came late")
         return
     found = known.quality(store, version)
     if not as_json:

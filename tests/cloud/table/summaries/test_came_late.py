@@ -109,3 +109,6 @@ def test_what_retention_took_out_still_says_what_comes_late(tmp_path: Path) -> N
     assert done.output.split() == ["1970-01-20", "s", "d", "1", "of", "1", "late,", "by", "1", "d"]
     told = json.loads(CliRunner().invoke(cloud, ["quality", str(store.root), "--late", "--json"]).output)
     assert told == row
+    store, version = store_at(tmp_path / "early", DEFINITION)
+    take_in(store, version, table_of(sent[:2]))
+    assert CliRunner().invoke(cloud, ["quality", str(store.root), "--late"]).output == "No reading came late\n"
