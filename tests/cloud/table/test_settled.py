@@ -22,7 +22,7 @@ from sluicegate_cloud.table import devices, retention
 from sluicegate_cloud.table.ledger import empty, judge
 from sluicegate_cloud.table.settled import folding
 from sluicegate_cloud.table.settled.rows import Settled, load, runs_of
-from sluicegate_cloud.table.versions import Definition, Store, Version
+from sluicegate_cloud.table.versions import FORMAT, Definition, Store, Version
 
 
 @contextmanager
@@ -227,6 +227,6 @@ def test_a_table_of_before_is_read_and_one_of_later_refused(tmp_path: Path) -> N
     assert loaded is not None
     version = take_in(store, loaded, table_of(sent, 10))
     assert [row["fate"] for row in documents(store, version)] == ["used", "used"]
-    path.write_text(json.dumps(told | {"format": 3}))
+    path.write_text(json.dumps(told | {"format": FORMAT + 1}))
     with pytest.raises(SourceError, match="update Sluicegate"):
         store.load(2)
