@@ -253,7 +253,7 @@ class Stream:
             return 0
         self.returned = missing
         if lost <= self.missing_seen:
-            return -1 if self.told > 0 else 0
+            return -1 if self.told > 0 and not (self.without and self.without.is_former(missing)) else 0
         if tally.is_known(missing):  # of what was passed over since the stream's last reading this one has come
             self.missing_seen, self.owed = lost, 0
             return new - 1

@@ -10,6 +10,7 @@ from sluicegate.constants import LATE, ORDERED
 from sluicegate.format.bucket import Bucket
 from sluicegate.format.late import LATE_NAME, NEVER, CameLate
 from sluicegate_agent.carried import unpack_readings
+from sluicegate_agent.identity import tally
 
 #: Losses of a stream of which it is remembered when it was told of them.
 RUNS = 32
@@ -58,13 +59,14 @@ class Returned:
     `came`: the latter, until a bucket says it: beside each a time between the two readings of the loss, and not before
     the first of them: there another loss ends. What was told is known of the last RUNS losses. `since`: of a stream
     that goes on from another the time of that one's last reading, until a bucket says what is lost; NEVER: of no other.
+    `former`: so many of those passed over are told by that other one, if by any.
     """
 
-    __slots__ = ("_told", "came", "since")
+    __slots__ = ("_told", "came", "former", "since")
 
-    def __init__(self, since: int = NEVER) -> None:
+    def __init__(self, since: int = NEVER, former: int = 0) -> None:
         self.came: CameLate | None = None
-        self.since = since
+        self.since, self.former = since, former
         self._told = array("q")
 
     @property
@@ -75,7 +77,8 @@ class Returned:
     def parts(self) -> dict[str, bytes]:
         """As a stream's row keeps it."""
         came = {LATE_NAME: self.came.pack()} if self.came else {}
-        since = {SINCE_NAME: _encode([self.since])} if self.since != NEVER else {}
+        goes_on = self.since != NEVER or self.former
+        since = {SINCE_NAME: _encode([self.since, self.former])} if goes_on else {}
         return came | since | {TOLD_NAME: _encode(self._told.tolist())}
 
     @classmethod
@@ -88,12 +91,16 @@ class Returned:
         found.came = CameLate.unpack(came) if came else None
         try:
             found._told = array("q", _decode(told) if told else ())
-            found.since = _decode(since)[0] if since else NEVER
-        except (msgspec.MsgspecError, OverflowError, IndexError) as error:
+            found.since, found.former = _decode(since) if since else (NEVER, 0)
+        except (msgspec.MsgspecError, OverflowError, ValueError) as error:
             raise ValueError(f"what a stream was told: {error}") from error
         if len(found._told) % 3 or len(found._told) > 3 * RUNS:
             raise ValueError("what a stream was told is malformed")
         return found
+
+    def is_former(self, missing: int) -> bool:
+        """Whether what came late (`tally`) may be of a loss that the stream before told: here it takes none back."""
+        return self.former > 0 and (not tally.is_known(missing) or tally.lost(missing) <= self.former)
 
     def tell(self, seen: int, lost: int, time: int) -> None:
         """The stream was told of those passed over from the `seen`th on (`tally`): one of them may have this time."""

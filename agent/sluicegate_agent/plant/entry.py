@@ -263,7 +263,7 @@ class Entry:
         known, before, since = self._before
         if known == sender and tally.lost(missing) > before:
             stream.owe(tally.lost(missing) - before)
-            stream.without = Returned(int(self.state.incarnation, 16) if since is None else since)
+            stream.without = Returned(int(self.state.incarnation, 16) if since is None else since, before)
         self.house.open(stream)
 
     def _fed(self, route: Route, stream: str, sender: str, missing: int) -> None:

@@ -120,7 +120,8 @@ def _take_along(connection: sqlite3.Connection, stream: Stream, incarnation: str
     new = _following(stream)
     waiting = sum(each.n for each in rows_of(connection, stream.number, 0, _END))
     if waiting:
-        new.builder, new.without = Builder(stream.builder.center if stream.builder else 0.0, waiting), None
+        new.builder = Builder(stream.builder.center if stream.builder else 0.0, waiting)
+        new.without = Returned(former=stream.missing_seen)
     Row(stream.number, stream.name, stream.pack(), stream.incarnation, stream.key, 1).write(connection)
     number, following = go_on(connection, stream.number, new, incarnation, key), 0
     while some := [*islice(rows_of(connection, stream.number, 0, _END), _AT_ONCE)]:
@@ -156,7 +157,7 @@ def go_on_from(new: Stream, stream: Stream) -> None:
     if stream.builder is not None:
         new.builder = Builder(stream.builder.center)
         newest, before = stream.builder.newest, stream.without.since if stream.without else NEVER
-        new.without = Returned(before if newest is None else newest)
+        new.without = Returned(before if newest is None else newest, stream.missing_seen)
 
 
 def retire(connection: sqlite3.Connection, stream: Stream, incarnation: str, key: str) -> int:
@@ -168,7 +169,7 @@ def retire(connection: sqlite3.Connection, stream: Stream, incarnation: str, key
     bucket, doubtful = stream.builder.bucket if stream.builder else None, None
     if stream.builder is not None and bucket is not None and bucket.n == len(stream.times):
         new.builder = doubted(stream, bucket.gap)
-        new.without, again = None, new.builder.close()
+        new.without, again = Returned(former=stream.missing_seen - max(0, bucket.gap)), new.builder.close()
         stream.close()
         closed = stream.closed.pop()
         parts = carried.parted(closed.bucket)[1]

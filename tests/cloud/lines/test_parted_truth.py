@@ -66,8 +66,15 @@ def _parted(folder: Path, config: Config, kind: str) -> Config:
         ([*range(1, 42)], [*range(161, 201)]),
         ([*range(1, 21), 60], [*range(61, 101)]),
         ([*range(1, 30), *range(31, 41)], [30, *range(161, 201)]),
+        ([*range(1, 5), *range(6, 21), *range(22, 41), 5, 42], [43, 44, 21, *range(45, 61)]),
     ],
-    ids=["between buckets", "in a bucket", "before an open bucket", "and the first one comes late"],
+    ids=[
+        "between buckets",
+        "in a bucket",
+        "before an open bucket",
+        "and the first one comes late",
+        "told before and late after",
+    ],
 )
 def test_what_is_lost_while_a_state_parts_is_missing(
     tmp_path: Path, kinds: tuple[str, ...], before: list[int], after: list[int]
