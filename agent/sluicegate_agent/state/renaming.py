@@ -29,9 +29,8 @@ def part_if_renamed(
 ) -> bool:
     """In the caller's transaction: where the last start had another `device.id`, part from what it has taken.
 
-    `carries`: of a stream, what its buckets are to carry. Whether it had another, so that the incarnation is a new one.
-    Raises sqlite3.DatabaseError for a row that is not as it was
-    written.
+    Whether it had, so that the incarnation is a new one. `carries`: of a stream, what its buckets are to carry. Raises
+    sqlite3.DatabaseError for a row that is not as it was written.
     """
     found = connection.execute("SELECT value FROM meta WHERE key = 'asked'").fetchone()
     try:

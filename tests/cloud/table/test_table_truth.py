@@ -177,7 +177,7 @@ def test_a_roll_up_is_made_once() -> None:
     """Of the same tags in any order there is one, and what can be no tag is refused: it would stand for all devices."""
     assert job.definition_of(60, 60, ("mean",), by=BY).by == (("site",), ("site", "line"))
     for names in ((), ("",), ("site", ""), (" line",)):
-        with pytest.raises(SourceError, match="expected names of tags by comma"):
+        with pytest.raises(SourceError, match="expected, by comma, names of tags"):
             job.definition_of(60, 60, ("mean",), by=(names,))
     for by in ((("site",), ("Site",)), (("site", "SITE"),)):
         with pytest.raises(SourceError, match="differ in case only"):
