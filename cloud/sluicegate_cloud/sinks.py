@@ -12,6 +12,7 @@ import resource
 import shutil
 import uuid
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -64,25 +65,50 @@ class Sink:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Rows of `windows.window_columns`, the streams of a device one after the other."""
-        writers, names, most = dict[str, _Writer](), list[str](), _most_open()
-        try:
+        with self.opened() as files:
             for batch in batches:
-                for stream, rows in _by_stream(batch):
-                    writer = writers.pop(stream, None)
-                    if writer is None:
-                        if len(writers) >= most:  # the one that had no rows for longest; its stream may get another
-                            writers.pop(next(iter(writers))).close()
-                        writer = _Writer.begun(Path(self.folder), stream, rows.schema)
-                        names.append(writer.name)
-                    writers[stream] = writer
-                    writer.write(rows)
-                if sum(writer.rows for writer in writers.values()) >= _HELD:
-                    for writer in writers.values():
-                        writer.flush()
+                files.take(batch)
+        yield pa.RecordBatch.from_pydict({"name": pa.array([name for _, name in files.names], pa.string())})
+
+    @contextmanager
+    def opened(self) -> Iterator[Files]:
+        """What takes the rows of one task; its files are whole when the block has ended."""
+        files = Files(Path(self.folder), _most_open())
+        try:
+            yield files
         finally:
+            files.close()
+
+
+class Files:
+    """The files of one task. `names`: of each its stream and how it is called."""
+
+    def __init__(self, folder: Path, most: int) -> None:
+        """`most`: how many may be open at once."""
+        self.names: list[tuple[str, str]] = []
+        self._folder, self._most = folder, most
+        self._writers: dict[str, _Writer] = {}
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """More rows, the streams of a device one after the other. Raises SinkError."""
+        writers = self._writers
+        for stream, rows in _by_stream(batch):
+            writer = writers.pop(stream, None)
+            if writer is None:
+                if len(writers) >= self._most:  # the one that had no rows for longest; its stream may get another
+                    writers.pop(next(iter(writers))).close()
+                writer = _Writer.begun(self._folder, stream, rows.schema)
+                self.names.append((stream, writer.name))
+            writers[stream] = writer
+            writer.write(rows)
+        if sum(writer.rows for writer in writers.values()) >= _HELD:
             for writer in writers.values():
-                writer.close()
-        yield pa.RecordBatch.from_pydict({"name": pa.array(names, pa.string())})
+                writer.flush()
+
+    def close(self) -> None:
+        """Nothing more comes."""
+        for writer in self._writers.values():
+            writer.close()
 
 
 def _most_open() -> int:
@@ -132,14 +158,11 @@ class _Writer:
             self.held, self.rows = [], 0
 
 
-def into(windows: Pass, sink: Sink | None) -> Pass:
-    """The pass, with its rows taken by `sink` if there is one."""
-    if sink is None:
-        return windows
-    taken = sink
+def into(windows: Pass, sink: Sink) -> Pass:
+    """The pass, with its rows taken by `sink`."""
 
     def written(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from taken(windows(batches))
+        yield from sink(windows(batches))
 
     return written
 

@@ -27,7 +27,7 @@ from sluicegate_cloud.merging.whole import whole
 from sluicegate_cloud.names import AGGREGATES, ALL
 from sluicegate_cloud.schema import USED, ddl
 from sluicegate_cloud.session import parallelism
-from sluicegate_cloud.sinks import Sink, into
+from sluicegate_cloud.sinks import Sink
 
 _OF_A_DOCUMENT = (
     "device", "stream", "center", "fate", "buckets", "packed", "first", "hole", "hole_from", "hole_to", "lost",
@@ -119,8 +119,8 @@ def windows_of_documents(
 ) -> DataFrame:
     """`sliding_windows` of the buckets of documents as `dedupe.catalogue` gives them, in their partitions.
 
-    Buckets stay packed until they are answered. `sink`: as `Asked.of` has it. `long`: whether a stream may have more
-    buckets than a task should hold; documents are sorted by time then, and such a stream is answered in parts, by
+    Buckets stay packed until they are answered. `sink`: as `Asked.written` has it. `long`: whether a stream may have
+    more buckets than a task should hold; documents are sorted by time then, and such a stream is answered in parts, by
     several tasks where it is most of the job. All windows are answered, however many: `sparse.set_aside` says of which
     streams they are too many. Raises ValueError for an unknown aggregate.
     """
@@ -130,7 +130,8 @@ def windows_of_documents(
         some = _by_time(some, grid, cuts)
     needed = _OF_A_DOCUMENT + (("since", "piece") if long else ())
     source = packed.source(wire.fields(aggregates, folded=False), grid, cuts)
-    return Asked(grid, tuple(aggregates), fleet, max_empty, bounded=False).of(some.select(*needed), source, sink)
+    asked, given = Asked(grid, tuple(aggregates), fleet, max_empty, bounded=False), some.select(*needed)
+    return asked.of(given, source) if sink is None else asked.written(given, source, sink)
 
 
 def _by_time(documents: DataFrame, grid: Grid, cuts: wire.Cuts) -> DataFrame:
@@ -160,23 +161,34 @@ class Asked(NamedTuple):
     max_empty: int = MAX_EMPTY
     bounded: bool = True
 
-    def of(self, given: DataFrame, source: wire.Source, sink: Sink | None = None) -> DataFrame:
-        """The windows of the streams that `source` reads from each partition of `given`; no stream is in two of these.
-
-        `sink`: takes the windows in the worker that made them; then the rows are what the sink tells of them.
-        """
-        schema = ddl(window_columns(self.aggregates) if sink is None else sink.schema)
-        devices = answers.devices(self.grid, source, self.aggregates, self.max_empty, bounded=self.bounded)
-        windows = given.mapInArrow(into(devices, sink), schema)
+    def of(self, given: DataFrame, source: wire.Source) -> DataFrame:
+        """The windows of the streams that `source` reads from each partition of `given`; none is in two of these."""
+        schema = ddl(window_columns(self.aggregates))
+        windows = given.mapInArrow(answers.devices(*self._asked(source), bounded=self.bounded), schema)
         if not self.fleet:
             return windows
-        shares = given.mapInArrow(
-            answers.shares(self.grid, source, self.aggregates, self.max_empty, bounded=self.bounded),
-            ddl(answers.share_columns(self.aggregates)),
-        )
-        by_stream = shares.repartition("stream").sortWithinPartitions("stream", "kind", "frame")
-        added = whole(self.grid, self.aggregates, self.max_empty)
-        return windows.unionByName(by_stream.mapInArrow(into(added, sink), schema))
+        columns = ddl(answers.share_columns(self.aggregates))
+        shares = given.mapInArrow(answers.shares(*self._asked(source), bounded=self.bounded), columns)
+        return windows.unionByName(_by_stream(shares).mapInArrow(self._whole(), schema))
+
+    def written(self, given: DataFrame, source: wire.Source, sink: Sink) -> DataFrame:
+        """The same, those of all too, taken by the sink in the workers that answer them: what the sink tells of them.
+
+        The rows of devices are no rows of Spark's, so that one pass answers them and tells what they add.
+        """
+        columns = ddl(answers.share_columns(self.aggregates), sink.schema)
+        both = given.mapInArrow(answers.both(*self._asked(source), sink, bounded=self.bounded), columns)
+        return _by_stream(both).mapInArrow(answers.unnamed(self._whole(), sink), ddl(sink.schema))
+
+    def _asked(self, source: wire.Source) -> tuple[Grid, wire.Source, Sequence[str], int]:
+        return self.grid, source, self.aggregates, self.max_empty
+
+    def _whole(self) -> answers.Pass:
+        return whole(self.grid, self.aggregates, self.max_empty)
+
+
+def _by_stream(shares: DataFrame) -> DataFrame:
+    return shares.repartition("stream").sortWithinPartitions("stream", "kind", "frame")
 
 
 def _require(frames_per_window: int, max_empty: int) -> None:

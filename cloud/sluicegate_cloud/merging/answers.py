@@ -6,12 +6,13 @@ which `whole` adds up: never a row for a device and a window goes through a shuf
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sluicegate_cloud.estimates.components import INTEGERS, answer, families, names
 from sluicegate_cloud.estimates.lower import lower
@@ -23,12 +24,17 @@ from sluicegate_cloud.fleet.wire import Rows, Source
 from sluicegate_cloud.grid import Columns, Grid, Ints
 from sluicegate_cloud.merging.combining import added_up
 from sluicegate_cloud.names import ENDS
+from sluicegate_cloud.sinks import Sink
 from sluicegate_cloud.spans import block_of
 
 Batches = Iterable[pa.RecordBatch]
 Pass = Callable[[Batches], Iterator[pa.RecordBatch]]
 #: What a row of `shares` is: a block of frames in which a device is known to be, a device's span, or windows of some.
 MARK, SPAN, WINDOW = 0, 1, 2
+#: What a row of `both` may be besides: a file of windows.
+NAMED = -1
+#: Takes some windows' components: whose rows, by number whose, which windows.
+Beside = Callable[[Rows, Ints, Part, Columns], None]
 #: Windows of devices that are added up at a time in a task: some 100 MB.
 ADDED = 1 << 18
 #: Windows that travel to the JVM at a time, about 8 MB: it takes them one batch after the other.
@@ -47,21 +53,38 @@ def devices(grid: Grid, source: Source, aggregates: Sequence[str], max_empty: in
         for rows, owners, block in _blocks(source(batches), grid, max_empty, bounded):
             for part in parts(block, max_empty):
                 with np.errstate(all="ignore"):
-                    told = lower(answer(part, needed), aggregates)
-                whose = pa.array(owners[part.owner])
-                head = {"device": rows.devices.take(whose), "stream": rows.streams.take(whose), **_placed(part, grid)}
-                windows = {"windows": part.axis.windows}
-                batch = pa.RecordBatch.from_pydict(head | as_arrow(told, aggregates) | windows)
-                mine = slice(0, batch.num_rows) if rows.limits is None else within(part.axis.first, rows.limits)
-                yield batch.slice(mine.start, mine.stop - mine.start)
+                    found = answer(part, needed)
+                yield _of_devices(rows, owners, part, found, grid, aggregates)
 
     return answered
 
 
-def shares(grid: Grid, source: Source, aggregates: Sequence[str], max_empty: int, *, bounded: bool = True) -> Pass:
+def _of_devices(
+    rows: Rows, owners: Ints, part: Part, found: Columns, grid: Grid, aggregates: Sequence[str]
+) -> pa.RecordBatch:
+    """The rows of a part's windows; `found`: their components."""
+    with np.errstate(all="ignore"):
+        told = lower(found, aggregates)
+    whose = pa.array(owners[part.owner])
+    head = {"device": rows.devices.take(whose), "stream": rows.streams.take(whose), **_placed(part, grid)}
+    windows = {"windows": part.axis.windows}
+    batch = pa.RecordBatch.from_pydict(head | as_arrow(told, aggregates) | windows)
+    mine = slice(0, batch.num_rows) if rows.limits is None else within(part.axis.first, rows.limits)
+    return batch.slice(mine.start, mine.stop - mine.start)
+
+
+def shares(
+    grid: Grid,
+    source: Source,
+    aggregates: Sequence[str],
+    max_empty: int,
+    beside: Beside = lambda *_: None,
+    *,
+    bounded: bool = True,
+) -> Pass:
     """What `source` takes → what the devices of a task add to the windows of all: rows of `share_columns`.
 
-    `bounded`: as `devices` has it.
+    `beside`: is given each part and its components first; `bounded`: as `devices` has it.
     """
     needed = families(aggregates)
 
@@ -72,11 +95,59 @@ def shares(grid: Grid, source: Source, aggregates: Sequence[str], max_empty: int
             yield from held.marks(block, max_empty)
             for part in parts(block, max_empty):
                 with np.errstate(all="ignore"):
+                    found = answer(part, needed)
+                    beside(rows, owners, part, found)
                     mine = slice(None) if rows.limits is None else within(part.axis.first, rows.limits)
-                    yield from held.take(part, mine, answer(part, needed))
+                    yield from held.take(part, mine, found)
         yield from held.told()
 
     return answered
+
+
+def both(
+    grid: Grid, source: Source, aggregates: Sequence[str], max_empty: int, sink: Sink, *, bounded: bool = True
+) -> Pass:
+    """`devices` into a sink, and `shares`, in one pass: rows of `share_columns` with `name`, null but where NAMED."""
+
+    def answered(batches: Batches) -> Iterator[pa.RecordBatch]:
+        with sink.opened() as files:
+
+            def take(rows: Rows, owners: Ints, part: Part, found: Columns) -> None:
+                files.take(_of_devices(rows, owners, part, found, grid, aggregates))
+
+            for batch in shares(grid, source, aggregates, max_empty, take, bounded=bounded)(batches):
+                yield batch.append_column("name", pa.nulls(batch.num_rows, pa.string()))
+        yield _named(files.names, share_columns(aggregates))
+
+    return answered
+
+
+def unnamed(windows: Pass, sink: Sink) -> Pass:
+    """Rows of `both` of some streams → the names of their files, and of those of all devices, which `windows` answers
+    and the sink takes.
+    """
+
+    def written(batches: Batches) -> Iterator[pa.RecordBatch]:
+        names = list[str]()
+
+        def rest() -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                is_name = pc.is_valid(batch["name"])
+                names.extend(batch["name"].filter(is_name).to_pylist())
+                yield batch.filter(pc.invert(is_name)).drop_columns(["name"])
+
+        yield from sink(windows(rest()))
+        yield pa.RecordBatch.from_pydict({"name": pa.array(names, pa.string())})
+
+    return written
+
+
+def _named(names: Sequence[tuple[str, str]], columns: Mapping[str, str]) -> pa.RecordBatch:
+    """A row for each file, of its stream: whoever adds up a stream's windows passes on what its files are called."""
+    size, kinds = len(names), {"bigint": np.int64, "double": np.float64, "string": object}
+    told: dict[str, Any] = {name: np.zeros(size, kinds[kind]) for name, kind in columns.items()}
+    told |= {"stream": pa.array([stream for stream, _ in names], pa.string()), "kind": np.full(size, NAMED)}
+    return pa.RecordBatch.from_pydict(told | {"name": pa.array([name for _, name in names], pa.string())})
 
 
 def share_columns(aggregates: Sequence[str]) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from cloud_streams import Row, frame_rows, older, random_stream
 from test_cloud_doubt import marked
 
 from sluicegate.format.gaps import NEVER
+from sluicegate_cloud import sinks
 from sluicegate_cloud.estimates.components import answer, components, families, names
 from sluicegate_cloud.estimates.lower import lower
 from sluicegate_cloud.fleet import wire
@@ -180,3 +182,18 @@ def test_tasks_add_up_to_the_fleet(fleet: list[list[Row]]) -> None:
     for name in ("sum", "mean", "std"):
         widths = [[row[f"{name}_high"] - row[f"{name}_low"] for row in rows if row["count"]] for rows in (one, many)]
         assert sum(widths[1]) < 1.05 * sum(widths[0])
+
+
+def test_one_pass_writes_the_rows_of_two(fleet: list[list[Row]], tmp_path: Path) -> None:
+    """What tasks write while they tell what their devices add, and what that adds up to, are the rows of either."""
+    grid, wanted = Grid(300, 4, 0), wire.fields(ALL, folded=False)
+    tables = [on_the_wire(fleet[at::3], grid, wanted) for at in range(3)]
+    sink, asked = sinks.Sink(str(sinks.new_windows(tmp_path))), (grid, wire.source(wanted, grid), ALL, 50)
+    told = [batch for table in tables for batch in answers.both(*asked, sink)(table.to_batches(500))]
+    held = pa.Table.from_batches(told).sort_by([(name, "ascending") for name in ("stream", "kind", "frame")])
+    named = answers.unnamed(whole(grid, ALL, 50), sink)(held.to_batches(300))
+    sinks.replace_windows((name for batch in named for name in batch["name"].to_pylist()), tmp_path)
+    alone = [batch for table in tables for batch in answers.devices(*asked)(table.to_batches(500))]
+    expected = [*rows_of(alone), *fleet_rows(tables, grid, wanted)]
+    found = sinks.read_windows(tmp_path).select([*expected[0]])
+    assert rows_of(found.to_batches()) == sorted(expected, key=lambda row: (row["device"] or "", row["window_start"]))
