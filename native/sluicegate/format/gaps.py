@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 
 from sluicegate.constants import LATE, ORDERED
 from sluicegate.format.late import NEVER as NEVER
@@ -76,12 +76,9 @@ def gaps(content: Body, late: Mapping[int, bytes]) -> array[int]:
     What came late: it has a time between `first` and `last`; a reading alone where the document says which. `until` is
     0 where the clock is not set back, NEVER where the document does not say.
     """
-    out, clock = array("q"), BoardClock()
-    turns = any(kind & LATE or not kind & ORDERED for kind in {*content.kinds})
-    if not turns and not any(content.gap) and not late:
-        return out
-    if turns or late or min(content.gap) < 0:
-        out.extend((content.first, 0, NEVER, NEVER, 0, NEVER))
+    if not late and min(content.gap) >= 0 and all(kind & (LATE | ORDERED) == ORDERED for kind in {*content.kinds}):
+        return _going_on(content)
+    out, clock = array("q", (content.first, 0, NEVER, NEVER, 0, NEVER)), BoardClock()
     at, oldest = 0, None
     for kind, gap, (ordinal, n, first, last) in zip(content.kinds, content.gap, content.placed(), strict=True):
         single = content.times[at : at + n] if kind & AS_READINGS else None
@@ -98,10 +95,16 @@ def gaps(content: Body, late: Mapping[int, bytes]) -> array[int]:
             for row in _late(kind, gap, (ordinal, n, first, last), single, clock.is_back):
                 out.extend(row)
         clock.take(kind, gap, n, first, last, told)
-    if out[1] == 0:
-        is_back = NEVER if clock.is_back is None else int(clock.is_back)
-        out[2:5] = array("q", (clock.recent, is_back, int(clock.began_back)))
+    is_back = NEVER if clock.is_back is None else int(clock.is_back)
+    out[2:5] = array("q", (clock.recent, is_back, int(clock.began_back)))
     return out
+
+
+def _going_on(content: Body) -> array[int]:
+    """The same where times go on all the way, and nothing came late."""
+    placed = [*content.placed()] if any(content.gap) else []
+    rows = zip(content.gap, [NEVER, *(last for *_, last in placed)], placed, strict=False)
+    return array("q", chain.from_iterable((of[0], gap, since, *of[2:], NEVER) for gap, since, of in rows if gap))
 
 
 def _told(gap: int, ordinal: int, last: int, told: CameLate, clock: BoardClock) -> Iterator[Iterable[int]]:

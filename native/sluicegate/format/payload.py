@@ -88,7 +88,9 @@ class Body:
     def placed(self) -> Iterator[tuple[int, int, int, int]]:
         """The same of every bucket."""
         whole, first, at = self.placed_whole(), self.first, 0
-        for kind, n in zip(self.kinds, self.n, strict=True):
+        if not self.times:
+            yield from whole
+        for kind, n in zip(self.kinds, self.n, strict=True) if self.times else ():
             if kind & AS_READINGS:
                 times = self.times[at : at + n]
                 yield first, n, min(times), max(times)
