@@ -207,14 +207,7 @@ def test_who_dies_is_made_up_for(table: Any) -> None:
 def test_what_a_dead_publisher_left_of_a_version_between_goes(table: Any) -> None:
     """A window that only the version has that was half published: neither the one noted nor the newest names it."""
     store, _, _ = table
-    cut = Cut(60_000_000, 1, 0, 5)
-    versions, version = [], Version(0, definition_of(cut, ("count",), shards=1))
-    for number, minutes in enumerate(((0,), (0, 40), (20,))):  # a span from 1 to 39, and what cuts it in two
-        bucket = Bucket(**fold([(minute * 60_000_000, 1.0) for minute in minutes], 1.0, 0))
-        told = encode(Chunk("press", "s", f"{number:016x}", 1.0, [bucket], [None]))
-        version = take_in(store, version, table_of([told], since=number))
-        versions.append(version)
-    one, two, three = versions
+    one, two, three = _cut_in_two(store)
     only_two = {*wanted(store, two, "w")} - {*wanted(store, one, "w")} - {*wanted(store, three, "w")}
     assert only_two, "choose other times"
     for kept in (3, 1):
@@ -231,6 +224,69 @@ def test_what_a_dead_publisher_left_of_a_version_between_goes(table: Any) -> Non
             store, three, "w"
         )
         assert publishing.publish(store, three, place, "w") == 0
+
+
+class Met(Memory):
+    """A place at which, at one of its calls, somebody else does something."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls, self.at, self.meets = 0, -1, lambda: None
+
+    def get(self, ids: Sequence[str]) -> Mapping[str, Held]:
+        """As it is after that."""
+        self._met()
+        return super().get(ids)
+
+    def put(self, told: Mapping[str, Any], marks: Mapping[str, Any]) -> set[str]:
+        """In the state after that."""
+        self._met()
+        return super().put(told, marks)
+
+    def remove(self, marks: Mapping[str, Any]) -> set[str]:
+        """In the state after that."""
+        self._met()
+        same = {name: mark for name, mark in marks.items() if name in self.held and self.held[name].mark == mark}
+        super().remove(same)
+        return {*marks} - {*same}
+
+    def _met(self) -> None:
+        self.calls += 1
+        if self.calls == self.at:
+            self.meets()
+
+
+@pytest.mark.parametrize("order", [(1, 2), (2, 1)])
+def test_what_two_publishers_at_once_left_is_found_by_the_next(order: tuple[int, int], table: Any) -> None:
+    """One comes and ends at any moment of another, with an older version or a newer one."""
+    store, versions = table[0], _cut_in_two(table[0])
+    rows = wanted(store, versions[2], "w")
+    at, calls = 1, 2
+    while at < calls:
+        place = Met()
+        publishing.publish(store, versions[0], place, "w")
+        place.at, place.meets = (
+            place.calls + at,
+            lambda place=place: publishing.publish(store, versions[order[1]], place, "w"),
+        )
+        before = place.calls
+        publishing.publish(store, versions[order[0]], place, "w")
+        at, calls = at + 1, place.calls - before
+        publishing.publish(store, versions[2], place, "w")
+        assert {of: held.content for of, held in place.held.items() if of != "w::published"} == rows, at
+        assert publishing.publish(store, versions[2], place, "w") == 0
+    assert at > 5
+
+
+def _cut_in_two(store: Store) -> list[Version]:
+    """Three versions: the second has a span that is in neither of the others."""
+    versions, version = [], Version(0, definition_of(Cut(60_000_000, 1, 0, 5), ("count",), shards=1))
+    for number, minutes in enumerate(((0,), (0, 40), (20,))):  # a span from 1 to 39, and what cuts it in two
+        bucket = Bucket(**fold([(minute * 60_000_000, 1.0) for minute in minutes], 1.0, 0))
+        told = encode(Chunk("press", "s", f"{number:016x}", 1.0, [bucket], [None]))
+        version = take_in(store, version, table_of([told], since=number))
+        versions.append(version)
+    return versions
 
 
 @pytest.mark.parametrize("place", ["memory", "gateway"], indirect=True)

@@ -52,4 +52,5 @@ class Noted(NamedTuple):
         if now == self:
             return Noted(version.identity, version.number, (), version.made_us)
         newest = max((now.revision, now.made_us), (version.number, version.made_us))
-        return Noted(now.identity, newest[0], tuple({*now.begun, *self.begun}), newest[1])
+        ended = () if now.revision == self.revision else (now.revision,)  # it began and ended while this one wrote
+        return Noted(now.identity, newest[0], tuple({*now.begun, *self.begun, *ended}), newest[1])

@@ -8,7 +8,7 @@ found by id, without an index.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Protocol
 
@@ -64,12 +64,11 @@ def publish(store: Store, version: Version, place: Place, name: str) -> int:
     if not (name.isidentifier() and name.isascii() and len(name) <= _LONGEST_NAME):
         raise SinkError(f"{name!r} is no name for windows: letters, digits and _, at most {_LONGEST_NAME}")
     note = f"{name}::published"
-    there = _noted(store, place, note)
+    there = _note_down(store, place, note, lambda noted: _beginning(noted, store, version))
     since = there.since(store, version)
     if since.is_at(version):
         return 0
     mine = since.beginning(version)
-    _note_down(store, place, note, mine)
     changed = 0 if since is there else _removed(place, {*place.ids(f"{name}::")} - {note})
     written, gone = _changes(store, version, [since.revision, *since.begun], place, name)
     gone.discard(note)
@@ -77,8 +76,14 @@ def publish(store: Store, version: Version, place: Place, name: str) -> int:
         gone.difference_update(some)
         changed += _put(place, some)
     changed += _removed(place, gone)
-    _note_down(store, place, note, mine.ended(version, _noted(store, place, note)))
+    _note_down(store, place, note, lambda noted: mine.ended(version, noted))
     return changed
+
+
+def _beginning(noted: Noted, store: Store, version: Version) -> Noted | None:
+    """What to note before the first window is written; None where there is nothing to do."""
+    since = noted.since(store, version)
+    return None if since.is_at(version) else since.beginning(version)
 
 
 def publish_at(url: str, store: Store, version: Version, name: str) -> int:
@@ -97,18 +102,20 @@ def publish_at(url: str, store: Store, version: Version, name: str) -> int:
         return publish(store, version, GatewayPlace(client), name)
 
 
-def _noted(store: Store, place: Place, note: str) -> Noted:
-    """What the document `note` says. Raises SinkError for another table's."""
-    there = place.get([note]).get(note)
+def _note_down(store: Store, place: Place, note: str, told: Callable[[Noted], Noted | None]) -> Noted:
+    """Note what `told` makes of what the document `note` says: this is returned, and nobody notes anything between.
+
+    Raises SinkError where it is another table's.
+    """
     remedy = f" under this name: publish {store.root} under another --name"
-    return Noted.of(there.content if there else None, store, place.told, remedy)
-
-
-def _note_down(store: Store, place: Place, note: str, told: Noted) -> None:
-    there = place.get([note])
-    document = {"type": _NOTE, **told.note(store)}
-    if place.put({note: document}, {of: held.mark for of, held in there.items()}):
-        raise SinkError(f"{place.told}: another publishes to {note} at this moment: publish again")
+    for _ in range(_TRIES):
+        there = place.get([note])
+        noted = Noted.of(there[note].content if there else None, store, place.told, remedy)
+        new = told(noted)
+        marks = {of: held.mark for of, held in there.items()}
+        if new is None or not place.put({note: {"type": _NOTE, **new.note(store)}}, marks):
+            return noted
+    raise SinkError(f"{place.told}: others publish to {note} all the time: publish again")
 
 
 def _changes(
