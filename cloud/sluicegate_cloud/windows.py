@@ -24,7 +24,7 @@ from sluicegate_cloud.frames import frame_of, frame_times, place_in_frames
 from sluicegate_cloud.grid import MAX_EMPTY, Grid
 from sluicegate_cloud.merging import answers
 from sluicegate_cloud.merging.whole import whole
-from sluicegate_cloud.names import AGGREGATES, ALL
+from sluicegate_cloud.names import AGGREGATES, ALL, SILENT
 from sluicegate_cloud.schema import USED, ddl
 from sluicegate_cloud.session import parallelism
 from sluicegate_cloud.sinks import Sink
@@ -209,4 +209,5 @@ def window_columns(aggregates: Sequence[str] = AGGREGATES) -> dict[str, str]:
     for name in aggregates:
         kind = "bigint" if name.endswith("count") else "double"
         columns |= {name: kind, f"{name}_low": kind, f"{name}_high": kind, f"{name}_exact": "boolean"}
-    return columns | {"completeness": "double", "resolution_us": "double", "buckets": "bigint", "windows": "bigint"}
+    quality = {"completeness": "double", "resolution_us": "double", "buckets": "bigint", SILENT: "bigint"}
+    return columns | quality | {"windows": "bigint"}

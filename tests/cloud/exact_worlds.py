@@ -114,6 +114,18 @@ def truth_of(boards: Iterable[Board]) -> Truth:
     return Truth(readings, (center for board in known for _, center, _ in board.incarnations))
 
 
+def silent(rows: Sequence[Mapping[str, Any]], boards: Iterable[Board], cut: Cut) -> Iterator[str]:
+    """Where windows of all devices do not say how many were heard of before them and never again."""
+    last: dict[str, int] = {}
+    for board in boards:
+        last[board.device] = max([last.get(board.device, board.readings[0][0]), *(time for time, _ in board.readings)])
+    for row in rows:
+        for start in {row["window_start"], row["window_end"] - cut.slide * cut.width}:
+            truth = sum(time < start for time in last.values())
+            if row["devices_silent"] != truth:
+                yield f"window {start}: {row['devices_silent']} devices are silent, in truth {truth}"
+
+
 def bucket_times(board: Board) -> list[tuple[int, int]]:
     """First and last time of each bucket."""
     return [(bucket.t_first, bucket.t_last) for _, _, run in board.incarnations for bucket in run]
@@ -150,6 +162,7 @@ def fleets_windows(spark: Any, rng: random.Random, streams: int, boards: int) ->
         whole = Arrived([times for board in fleet for times in bucket_times(board)], missing)
         fleets_rows = [row for row in mine if row["device"] is None]
         score.judge(fleets_rows, truth_of(fleet), cut, f"{cut} fleet {name} ", whole)
+        score.wrong += silent(fleets_rows, fleet, cut)
     return score
 
 

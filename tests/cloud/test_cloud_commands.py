@@ -99,7 +99,7 @@ def test_merge_and_report_from_end_to_end(tmp_path: Path) -> None:
     assert list(pq.read_table(out / "windows").column_names) == [
         *("device", "window_start", "window_end"),
         *(f"{name}{end}" for name in ("count", "mean", "std") for end in ("", "_low", "_high", "_exact")),
-        *("completeness", "resolution_us", "buckets", "windows", "stream"),
+        *("completeness", "resolution_us", "buckets", "devices_silent", "windows", "stream"),
     ]
     assert "100.00 %" in stdout
     assert "merging windows" in stderr

@@ -82,6 +82,12 @@ class Block:
         first, last = (np.concatenate((self.crossing[of], self.holes[of])) for of in ("first_frame", "last_frame"))
         return first, last
 
+    @property
+    def last(self) -> Ints:
+        """Of each stream the frame of its last reading, on the line."""
+        ends = np.append(self.owners.lane[1:], np.iinfo(np.int64).max)
+        return np.asarray(self.points[np.searchsorted(self.points, ends) - 1])
+
     def stretches(self, max_empty: int) -> tuple[Ints, Ints]:
         """The first and last windows, on the line, of each run that is answered one by one."""
         return stretches(self.points, self.grid.width, max_empty)

@@ -23,14 +23,15 @@ from sluicegate_cloud.fleet.spread import LAST
 from sluicegate_cloud.fleet.wire import Rows, Source
 from sluicegate_cloud.grid import Columns, Grid, Ints
 from sluicegate_cloud.merging.combining import added_up
-from sluicegate_cloud.names import ENDS
+from sluicegate_cloud.names import ENDS, SILENT
 from sluicegate_cloud.sinks import Sink
 from sluicegate_cloud.spans import block_of
 
 Batches = Iterable[pa.RecordBatch]
 Pass = Callable[[Batches], Iterator[pa.RecordBatch]]
-#: What a row of `shares` is: a block of frames in which a device is known to be, a device's span, or windows of some.
-MARK, SPAN, WINDOW = 0, 1, 2
+#: What a row of `shares` is: a block of frames in which a device is known to be, in which frame how many devices were
+#: heard of last, a device's span, or windows of some.
+MARK, HEARD, SPAN, WINDOW = 0, 1, 2, 3
 #: What a row of `both` may be besides: a file of windows.
 NAMED = -1
 #: Takes some windows' components: whose rows, by number whose, which windows.
@@ -67,7 +68,7 @@ def _of_devices(
         told = lower(found, aggregates)
     whose = pa.array(owners[part.owner])
     head = {"device": rows.devices.take(whose), "stream": rows.streams.take(whose), **_placed(part, grid)}
-    windows = {"windows": part.axis.windows}
+    windows = {SILENT: pa.nulls(part.size, _INT), "windows": part.axis.windows}
     batch = pa.RecordBatch.from_pydict(head | as_arrow(told, aggregates) | windows)
     mine = slice(0, batch.num_rows) if rows.limits is None else within(part.axis.first, rows.limits)
     return batch.slice(mine.start, mine.stop - mine.start)
@@ -93,6 +94,8 @@ def shares(
         for rows, owners, block in _blocks(source(batches), grid, max_empty, bounded):
             held.name(rows.streams, owners)
             yield from held.marks(block, max_empty)
+            if not _goes_on(rows):
+                yield held.heard(block)
             for part in parts(block, max_empty):
                 with np.errstate(all="ignore"):
                     found = answer(part, needed)
@@ -174,11 +177,15 @@ def _blocks(streams: Iterable[Rows], grid: Grid, max_empty: int, bounded: bool) 
     counted = Counted(max_empty) if bounded else None
     for rows in in_pieces(streams, grid):
         with np.errstate(all="ignore"):
-            goes_on = rows.limits is not None and rows.limits[1] < LAST - 1
-            for owners, block in blocks(rows.columns, grid, max_empty, rows.centers, goes_on=goes_on):
+            for owners, block in blocks(rows.columns, grid, max_empty, rows.centers, goes_on=_goes_on(rows)):
                 if counted is not None:
                     counted.add(rows, owners, block)
                 yield rows, owners, block
+
+
+def _goes_on(rows: Rows) -> bool:
+    """Whether more of the stream comes, here or in another task."""
+    return rows.limits is not None and rows.limits[1] < LAST - 1
 
 
 def _placed(part: Part, grid: Grid) -> dict[str, Any]:
@@ -209,6 +216,12 @@ class _Held:
         changed = np.flatnonzero(np.concatenate(([True], (np.diff(own) != 0) | (np.diff(stream) != 0))))
         found = np.unique(np.stack((stream[changed], own[changed])), axis=1)
         yield self._batch(MARK, found[0], found[1], np.zeros_like(found[0]), {})
+
+    def heard(self, block: Block) -> pa.RecordBatch:
+        """Of each stream the frames in which devices were heard of last, and how many: a row a frame."""
+        keys = np.stack((self._owner_stream, block.last - block.owners.shift))
+        found, devices = np.unique(keys, axis=1, return_counts=True)
+        return self._batch(HEARD, found[0], found[1], devices, {})
 
     def take(self, part: Part, mine: slice, found: Columns) -> Iterator[pa.RecordBatch]:
         """Add those windows of a part; spans go as they are."""

@@ -17,8 +17,10 @@ from sluicegate_cloud.fleet.groups import Groups
 from sluicegate_cloud.fleet.spread import FIRST, LAST
 from sluicegate_cloud.fleet.wire import numbers
 from sluicegate_cloud.grid import Axis, Columns, Grid, Ints
-from sluicegate_cloud.merging.answers import ADDED, BATCH, MARK, SPAN, WINDOW, Batches, Pass, as_arrow
+from sluicegate_cloud.merging.answers import ADDED, BATCH, HEARD, MARK, SPAN, WINDOW, Batches, Pass, as_arrow
 from sluicegate_cloud.merging.combining import combined
+from sluicegate_cloud.merging.silence import LastHeard
+from sluicegate_cloud.names import SILENT
 from sluicegate_cloud.spans import Cut, Pieces, between, cut_spans, steps
 
 
@@ -28,14 +30,14 @@ def whole(grid: Grid, aggregates: Sequence[str], max_empty: int) -> Pass:
 
     def answered(batches: Batches) -> Iterator[pa.RecordBatch]:
         for stream, some in groupby(_by_stream(batches), itemgetter(0)):
-            for placed, found in _of_all((rows for _, rows in some), grid, max_empty, needed):
+            for placed, found, silent in _of_all((rows for _, rows in some), grid, max_empty, needed):
                 with np.errstate(all="ignore"):
                     told = as_arrow(lower(found, aggregates), aggregates)
                 rows = placed.size
                 head = {"device": pa.nulls(rows, pa.string()), "stream": pa.repeat(stream, rows)}
                 times = {"window_start": grid.start_us(placed.first)}
                 times["window_end"] = grid.start_us(placed.last) + grid.width * grid.slide_us
-                yield pa.RecordBatch.from_pydict(head | times | told | {"windows": placed.windows})
+                yield pa.RecordBatch.from_pydict(head | times | told | {SILENT: silent, "windows": placed.windows})
 
     return answered
 
@@ -54,8 +56,11 @@ def _by_stream(batches: Batches) -> Iterator[tuple[str, Columns]]:
 
 def _of_all(
     rows: Iterable[Columns], grid: Grid, max_empty: int, needed: Sequence[ModuleType]
-) -> Iterator[tuple[Axis, Columns]]:
-    """The windows and spans of all devices of one stream, ascending; `rows`: its marks, spans, and windows by frame."""
+) -> Iterator[tuple[Axis, Columns, Ints]]:
+    """The windows and spans of all devices of one stream, ascending, and how many devices are silent in each.
+
+    `rows`: its marks, when devices were heard of, spans, and windows by frame.
+    """
     others: list[Columns] = []
     spans: _Spans | None = None
     low = FIRST
@@ -63,7 +68,8 @@ def _of_all(
         if spans is None:  # no window comes before the last of what is none
             spans = _Spans.of(others, grid, max_empty)
         high = LAST if is_last else int(windows["frame"][-1]) + 1
-        yield from spans.among(windows, low, high, needed)
+        for axis, found in spans.among(windows, low, high, needed):
+            yield axis, found, spans.heard.silent(axis.first)
         low = high
 
 
@@ -87,19 +93,23 @@ def _windows(rows: Iterable[Columns], others: list[Columns]) -> Iterator[tuple[C
 
 
 class _Spans(NamedTuple):
-    """The devices' spans and how the fleet has them; `edges`: frames with not too many windows of spans between."""
+    """The devices' spans and how the fleet has them; `edges`: frames with not too many windows of spans between;
+    `heard`: when its devices were heard of last.
+    """
 
     rows: Columns
     cut: Cut
     edges: Ints
+    heard: LastHeard
 
     @classmethod
     def of(cls, others: Sequence[Columns], grid: Grid, max_empty: int) -> _Spans:
         """Of the rows that are no windows."""
         rows = _together(others)
+        last = _those(rows, rows["kind"] == HEARD)
         marks, rows = np.unique(rows["frame"][rows["kind"] == MARK]), _those(rows, rows["kind"] == SPAN)
         cut = cut_spans(Axis(rows["frame"], rows["windows"]), marks, grid.width, max_empty)
-        return cls(rows, cut, steps(cut.runs, ADDED))
+        return cls(rows, cut, steps(cut.runs, ADDED), LastHeard.of(last["frame"], last["windows"]))
 
     def among(
         self, windows: Columns, low: int, high: int, needed: Sequence[ModuleType]

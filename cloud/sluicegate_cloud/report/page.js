@@ -11,7 +11,8 @@ function drawWindows() {
   const name = `${called} of ${one.stream}, ${one.device ?? FLEET}`;
   $("windows-note").textContent = `Windows of ${span(summary.window_us / 1e6)}, one every ${span(summary.slide_us / 1e6)}, drawn at their start (UTC). `
     + (one.thinned ? "Neighbours are drawn together, with the widest of their bands. " : "")
-    + `${percent(one.facts.exact[chosen.aggregate])} of these ${whole.format(one.facts.windows)} windows are exact.`;
+    + `${percent(one.facts.exact[chosen.aggregate])} of these ${whole.format(one.facts.windows)} windows are exact.`
+    + (one.facts.silent ? ` Devices that were heard of before the last window and never again: ${whole.format(one.facts.silent)}.` : "");
   chart($("chart-windows"), { t: one.t, ...data, band: true, tell }, { height: innerWidth < 760 ? 240 : 320, unit: short, zero: counted, label: name,
     none: chosen.aggregate === "geometric_mean" ? "No window here has a geometric mean: each may hold a reading of 0 or less." : "" });
   chart($("chart-completeness"), flat(one.t, one.completeness, (i) => [`complete ${percent(one.completeness[i])}`]), { height: 110, unit: (x) => `${Math.round(100 * x)} %`, zero: true, top: 1, label: `completeness of ${one.stream}` });

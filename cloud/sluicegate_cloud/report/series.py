@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
-from sluicegate_cloud.names import AGGREGATES, ALL
+from sluicegate_cloud.names import AGGREGATES, ALL, SILENT
 
 #: Points and series that a page holds at most: about 4 MB of numbers in all.
 MAX_POINTS, MAX_SERIES, BUDGET = 400, 240, 24_000
@@ -41,8 +41,9 @@ def all_series(windows: ds.Dataset | pa.Table, wanted: pc.Expression | None = No
     budget = BUDGET * len(AGGREGATES) // max(len(names), len(AGGREGATES))
     points = max(LEAST_POINTS, min(MAX_POINTS, budget // max(len(shown), 1)))
     series = {key: Series(starts[key], points, names) for key in shown}
+    told = [SILENT] if SILENT in given.schema.names else []
     needed = ["stream", "device", "window_start", "window_end", "windows", "count_high", "completeness"]
-    needed += ["resolution_us", *(f"{name}{end}" for name in names for end in ("", "_low", "_high", "_exact"))]
+    needed += [*told, "resolution_us", *(f"{name}{end}" for name in names for end in ("", "_low", "_high", "_exact"))]
     for key, rows in _by_series(given, [*dict.fromkeys(needed)], wanted):
         if key in series:
             series[key].take(rows)
@@ -101,7 +102,7 @@ class Series:
         self._begins = np.unique(held[_bins(held.size, points)])
         self._begins[0] = -np.inf
         self._points: dict[str, Numbers] = {}
-        self._windows, self._exact = 0, dict.fromkeys(names, 0)
+        self._windows, self._exact, self._silent = 0, dict.fromkeys(names, 0), 0
         self._half = {name: Sample() for name in names}
         self._means = {"completeness": (0.0, 0), "resolution_us": (0.0, 0)}
 
@@ -126,6 +127,8 @@ class Series:
         held = _numbers(rows["count_high"]) > 0
         windows = np.where(held, _numbers(rows["windows"]), 0)
         self._windows += int(windows.sum())
+        if SILENT in rows.schema.names:
+            self._silent = max(self._silent, pc.max(rows[SILENT]).as_py() or 0)
         for name in self._names:
             exact = np.asarray(rows[f"{name}_exact"].fill_null(False).to_numpy(zero_copy_only=False), bool)
             self._exact[name] += int(windows[exact].sum())
@@ -138,7 +141,7 @@ class Series:
 
     def told(self) -> dict[str, Any]:
         """As lists of numbers, times in ms; `facts`: windows with readings; the share of them that is exact and half a
-        band, the median of those that are not, by aggregate.
+        band, the median of those that are not, by aggregate; how many devices are silent in the last one.
         """
         some = np.isfinite(self._points["t"])
         lists = {name: [*_plain(of[some] * _SCALES.get(name, 1.0))] for name, of in self._points.items()}
@@ -149,7 +152,12 @@ class Series:
         means = {name: total / count if count else None for name, (total, count) in self._means.items()}
         exact = {name: rounded(count / self._windows if self._windows else None) for name, count in self._exact.items()}
         half = {name: of.ascending() for name, of in self._half.items()}
-        facts = {"windows": self._windows, "exact": exact, "completeness": rounded(means["completeness"])}
+        facts = {
+            "windows": self._windows,
+            "silent": self._silent,
+            "exact": exact,
+            "completeness": rounded(means["completeness"]),
+        }
         facts |= {"half_width": {name: rounded(float(np.median(of))) if of.size else None for name, of in half.items()}}
         facts |= {"resolution": None if means["resolution_us"] is None else rounded(means["resolution_us"] * 1e-6)}
         return out | {"facts": facts, "thinned": self._is_thinned}

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.csv as csv
 
 from sluicegate_cloud.errors import SinkError
+from sluicegate_cloud.names import SILENT
 from sluicegate_cloud.table import read
 from sluicegate_cloud.table.grouping.groups import column_of
 from sluicegate_cloud.table.versions import Store, Version, is_same
@@ -128,7 +129,9 @@ def _make(cursor: Any, name: str, columns: dict[str, str]) -> None:
         cursor.execute(f"ALTER TABLE sluicegate_published ADD COLUMN {of} {kinds[of]}")
     spelled = ", ".join(f'"{of}" {_KINDS[kind]}{" NOT NULL" if of in _KEY else ""}' for of, kind in columns.items())
     cursor.execute(f'CREATE TABLE IF NOT EXISTS "{name}" ({spelled}, PRIMARY KEY ({", ".join(_KEY)}))')
-    if lacking := _lacking(cursor, name, columns):
+    if (lacking := _lacking(cursor, name, columns)) == [SILENT]:  # an older Sluicegate made it
+        cursor.execute(f'ALTER TABLE "{name}" ADD COLUMN {SILENT} {_KINDS[columns[SILENT]]}')
+    elif lacking:
         raise SinkError(
             f"the database's {name!r} has no columns {', '.join(lacking)}: publish under another --name, or drop it"
         )

@@ -81,9 +81,10 @@ def as_asked(table: pa.Table, definition: Definition) -> pa.Table:
     return _with(table, schema_of(definition))
 
 
-def _with(table: pa.Table, names: Iterable[str]) -> pa.Table:
-    there, text = {*table.column_names}, pa.string()
-    return pa.table({name: table[name] if name in there else pa.nulls(table.num_rows, text) for name in names})
+def _with(table: pa.Table, columns: dict[str, str]) -> pa.Table:
+    there, rows = {*table.column_names}, table.num_rows
+    kinds = {sql: kind for kind, sql in SQL.items()}
+    return pa.table({name: table[name] if name in there else pa.nulls(rows, kinds[of]) for name, of in columns.items()})
 
 
 def windows(spark: SparkSession, store: Store, version: Version) -> DataFrame:

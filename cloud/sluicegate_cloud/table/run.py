@@ -22,13 +22,13 @@ from pyspark.sql import functions as sf
 from sluicegate_cloud.documents import ARROW
 from sluicegate_cloud.grid import expand_ranges
 from sluicegate_cloud.session import parallelism
-from sluicegate_cloud.table import horizon, shard, whole
+from sluicegate_cloud.table import horizon, shard, silence, whole
 from sluicegate_cloud.table import ledger as ledgers
 from sluicegate_cloud.table.adding import meets
 from sluicegate_cloud.table.grouping import registry as registries
 from sluicegate_cloud.table.grouping.groups import labels_of
 from sluicegate_cloud.table.grouping.registry import Registry
-from sluicegate_cloud.table.ranges import Ends, Ranges, crossing, joined, merged
+from sluicegate_cloud.table.ranges import FIRST, LAST, Ends, Ranges, crossing, joined, merged
 from sluicegate_cloud.table.versions import Definition, Store, Version
 
 _TOLD, _ARROW = "number bigint, name string, told string", pa.schema(
@@ -231,6 +231,13 @@ def _fleet(
     """The windows of all devices: a task for some cells."""
     indexes = [store.read_json(name) for name in now.shards.values()]
     definition = now.definition
+    heard = silence.heard(store, indexes, definition)
+    now = replace(now, heard=store.write("shares", heard))
+    store.settle()
+    if before.heard is None:  # an older Sluicegate's windows say nothing of silence
+        everything, of_all = True, {label: [(FIRST, LAST)] for label in whole.marks_of(indexes, definition)}
+    elif not everything:
+        of_all = _joined(of_all, silence.changed(store.read(before.heard), heard))
     of_all = _with_nearer(store, before, indexes, definition, of_all)
     known = {cell for index in indexes for cell in index["shares"]} | {*before.fleet}
     known |= _cells_of_spans(store, definition, indexes, of_all)
@@ -250,6 +257,10 @@ def _fleet(
         fleet = horizon.trim_fleet(store, definition, fleet, now.horizon_us)
         spans = horizon.trim_file(store, definition, spans, now.horizon_us)
     return replace(now, fleet=fleet, spans=spans, told=now.told | {"files": [*now.told["files"], *made.values()]})
+
+
+def _joined(some: dict[str, Ranges], more: dict[str, Ranges]) -> dict[str, Ranges]:
+    return some | {label: merged([*some.get(label, []), *ranges]) for label, ranges in more.items()}
 
 
 def _with_nearer(

@@ -26,8 +26,8 @@ from sluicegate_cloud.places.named import place_of
 from sluicegate_cloud.table.grouping.groups import across_keys
 
 #: What is written: since 2 a ledger has runs of documents, which an older Sluicegate would take for one that is used;
-#: 3 where roll-ups are of several keys, or by a registry.
-FORMAT = 3
+#: 3 where roll-ups are of several keys, or by a registry; 4 where windows of all say how many devices are silent.
+FORMAT = 4
 DAY_US = 86_400_000_000
 #: Versions that are kept for who still reads them, and for going back.
 KEPT = 8
@@ -92,7 +92,8 @@ class Version:
     rewrote, (file of window rows, cell) each. `horizon_us`: windows that begin before it are not kept, but for
     `rollups`: `level_us`, `since_us`, `until_us`, `files` and `rows` each. `identity`: of the table, since its first
     version: another one that is made later at the same place has another; empty in what an older Sluicegate made.
-    `registry`: the file of what is said of devices (`grouping.registry`).
+    `registry`: the file of what is said of devices (`grouping.registry`); `heard`: of when they were heard of last
+    (`silence`), None in what an older Sluicegate made.
     """
 
     number: int
@@ -107,6 +108,7 @@ class Version:
     rollups: tuple[dict[str, Any], ...] = ()
     identity: str = ""
     registry: str | None = None
+    heard: str | None = None
 
 
 class Store:
@@ -243,7 +245,7 @@ class Store:
         yield from version.fleet.values()
         yield from version.sources
         yield from (name for of in version.rollups for name in of["files"])
-        yield from (name for name in (version.spans, version.registry) if name)
+        yield from (name for name in (version.spans, version.registry, version.heard) if name)
         for name in version.shards.values():
             yield name
             yield from files_of_index(self.read_json(name))
@@ -269,11 +271,9 @@ def is_same(store: Store, version: Version, number: int, identity: str | None, m
 
 def _told(version: Version) -> dict[str, Any]:
     """In the oldest format that has all of it: an older Sluicegate would roll up otherwise, and refuses the newest."""
-    told = asdict(version)
-    if version.registry is None:
-        del told["registry"]
-    is_newest = version.registry is not None or any(map(across_keys, version.definition.by))
-    return {"format": FORMAT if is_newest else FORMAT - 1, **told}
+    told = {name: of for name, of in asdict(version).items() if of is not None or name not in ("registry", "heard")}
+    has_more = version.registry is not None or any(map(across_keys, version.definition.by))
+    return {"format": FORMAT if version.heard is not None else 3 if has_more else 2, **told}
 
 
 def _path(number: int) -> str:

@@ -20,12 +20,14 @@ from sluicegate_cloud.fleet.wire import numbers
 from sluicegate_cloud.grid import Axis, Columns, Ints, expand_ranges, stretches
 from sluicegate_cloud.merging.answers import as_arrow
 from sluicegate_cloud.merging.combining import added_up, combined
+from sluicegate_cloud.names import SILENT
 from sluicegate_cloud.spans import block_of, cut_spans
 from sluicegate_cloud.table.adding import frames_of, touched_shares
 from sluicegate_cloud.table.answering import REVISION, column
 from sluicegate_cloud.table.carried.windows import OfAll
 from sluicegate_cloud.table.grouping.groups import column_of, columns_of, label_of, labels_of, stream_of
 from sluicegate_cloud.table.ranges import Ends, Ranges, crossing
+from sluicegate_cloud.table.silence import SilentDevices
 from sluicegate_cloud.table.versions import Definition, Store, Version
 
 #: Rows of shares and of windows that are held at a time, about.
@@ -60,7 +62,8 @@ def cell(
         more = (_of_groups(store, name, some) for name in carried)
         touched = (of.filter(pa.array(touched_shares(of, of_all))) for of in more)
         beside = OfAll(touched, asked_of(version.definition.carried), long)
-        return _part(version, found, table, of_all, beside)
+        silence = SilentDevices(_of_groups(store, str(version.heard), some))
+        return _part(version, found, table, of_all, beside, silence)
 
     name = store.write_parts("fleet", map(part, _slices(store, [*shares, *([old] if old else [])])))
     store.settle()
@@ -97,13 +100,14 @@ def _longs(indexes: list[dict[str, Any]], definition: Definition) -> Longs:
 
 
 def _part(
-    version: Version, shares: Sequence[pa.Table], old: pa.Table | None, of_all: dict[str, Ranges], beside: OfAll
-) -> pa.Table:
+    version: Version, shares: Sequence[pa.Table], old: pa.Table | None, of_all: dict[str, Ranges], beside: OfAll,
+    silence: SilentDevices,
+) -> pa.Table:  # fmt: skip
     """The windows of some groups: those of `of_all` answered anew, and those that stay."""
     some = [table.filter(pa.array(touched_shares(table, of_all))) for table in shares if table.num_rows]
     rows = [table for table in some if table.num_rows]
     needed = [*names(families(version.definition.aggregates))]
-    out = [_added(pa.concat_tables(rows), version, needed, beside)] if rows else []
+    out = [_added(pa.concat_tables(rows), version, needed, beside, silence)] if rows else []
     if old is not None:
         out.append(old.filter(pa.array(~_rewritten(old, version.definition, of_all))))
     kept = [table for table in out if table.num_rows]
@@ -122,6 +126,7 @@ def long_spans(store: Store, version: Version, indexes: list[dict[str, Any]]) ->
         [*names(families(definition.aggregates))],
     )
     out, nothing = [], OfAll((), asked_of(definition.carried), NONE)
+    silence = SilentDevices(store.read(str(version.heard)))
     at, groups_of = _exploded(table)
     for of in np.unique(groups_of).tolist():
         mine = _columns(table.take(pa.array(at[groups_of == of])), needed)
@@ -135,7 +140,8 @@ def long_spans(store: Store, version: Version, indexes: list[dict[str, Any]]) ->
         with np.errstate(all="ignore"):
             added = combined({name: mine[name][entry] for name in needed}, groups, families(definition.aggregates))
         of_group = np.zeros(groups.begin.size, np.int64)
-        out.append(_rows([of], of_group, first[groups.begin], windows[groups.begin], added, version, nothing))
+        of_spans = first[groups.begin], windows[groups.begin]
+        out.append(_rows([of], of_group, *of_spans, added, version, nothing, silence))
     return store.write("fleet", pa.concat_tables(out)) if out else None
 
 
@@ -216,7 +222,7 @@ def _steps(first: Ints, last: Ints, size: int) -> Iterator[tuple[int, int]]:
     yield from zip(begins.tolist(), (np.append(begins[1:], size) - 1).tolist(), strict=True)
 
 
-def _added(table: pa.Table, version: Version, needed: list[str], beside: OfAll) -> pa.Table:
+def _added(table: pa.Table, version: Version, needed: list[str], beside: OfAll, silence: SilentDevices) -> pa.Table:
     """Rows of `shares` → rows of windows, a row for each window of each group."""
     encoded = table["group"].combine_chunks().dictionary_encode()
     code = np.asarray(encoded.indices)
@@ -228,12 +234,13 @@ def _added(table: pa.Table, version: Version, needed: list[str], beside: OfAll) 
         added = combined({name: rows[name] for name in needed}, groups, families(version.definition.aggregates))
     frame = rows["frame"][groups.begin]
     windows = np.ones(frame.size, np.int64)
-    return _rows(encoded.dictionary.to_pylist(), code[groups.begin], frame, windows, added, version, beside)
+    return _rows(encoded.dictionary.to_pylist(), code[groups.begin], frame, windows, added, version, beside, silence)
 
 
 def _rows(
-    groups: Sequence[str], code: Ints, frame: Ints, windows: Ints, components: Columns, version: Version, beside: OfAll
-) -> pa.Table:
+    groups: Sequence[str], code: Ints, frame: Ints, windows: Ints, components: Columns, version: Version, beside: OfAll,
+    silence: SilentDevices,
+) -> pa.Table:  # fmt: skip
     """Windows as `windows.window_columns` has them, with `group`, and the tags of the roll-up; `code`: whose."""
     definition, grid = version.definition, version.definition.grid
     with np.errstate(all="ignore"):
@@ -258,7 +265,7 @@ def _rows(
         | {"window_start": start, "window_end": end}
         | values_of
         | beside.columns(groups, [label for label, _ in split], code, frame, windows)
-        | {"windows": windows, REVISION: np.full(windows.size, version.number)}
+        | {SILENT: silence.of(groups, code, frame), "windows": windows, REVISION: np.full(windows.size, version.number)}
     )
 
 

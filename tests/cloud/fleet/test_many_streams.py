@@ -177,6 +177,9 @@ def test_tasks_add_up_to_the_fleet(fleet: list[list[Row]]) -> None:
     exact = ("window_start", "window_end", "windows", "count", "count_low", "count_high", "min_low", "max_high",
              "min_count_low", "buckets")  # fmt: skip
     assert [[row[name] for name in exact] for row in one] == [[row[name] for name in exact] for row in many]
+    last = [max(row["t_last"] for row in stream) for stream in fleet]
+    for rows in (one, many):
+        assert all(row["devices_silent"] == sum(time < row["window_start"] for time in last) for row in rows)
     assert any(row["windows"] > 1 for row in one)
     assert all(a["max_count_high"] <= b["max_count_high"] for a, b in zip(one, many, strict=True))
     for name in ("sum", "mean", "std"):

@@ -106,6 +106,26 @@ def test_a_large_device_is_cut_by_time(
     found = parts_of(paths, tasks, 2 * rows) or []
     assert sum(part.pieces is not None for part in found) > 4, "nothing was cut"
     assert discrete(windows(paths, tasks, 30, 2 * rows)) == discrete(expected)
+    last = [max(row["t_last"] for row in stream) for stream in fleet if stream[0]["stream"] == "s"]
+    heard = [time // 300 for time, count in heard_of(found) for _ in range(count)]
+    assert sorted(heard) == sorted(time // 300 for time in last), "a device is heard of last in one of its parts"
+
+
+def heard_of(found: list[parts.Part]) -> list[tuple[int, int]]:
+    """When devices of stream s were heard of last, as tasks tell it, and how many."""
+    wanted, out = wire.fields(ALL, folded=False), []
+    for part in found:
+
+        def source(_: Any, part: parts.Part = part) -> Any:
+            return files.streams_of(part, wanted, GRID, 30, 30)
+
+        rows = pa.Table.from_batches([*answers.shares(GRID, source, ALL, 50)([])]).to_pylist()
+        out += [
+            (row["frame"] * 300, row["windows"])
+            for row in rows
+            if row["kind"] == answers.HEARD and row["stream"] == "s"
+        ]
+    return out
 
 
 def test_a_device_that_may_have_too_many_windows_is_one_task(

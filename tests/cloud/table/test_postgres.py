@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -294,6 +295,18 @@ def test_a_table_with_other_columns_is_left_as_it_is(address: str, table: Any, t
     for name in ("sluicegate_published", "sluicegate_new", "Sluicegate_old"):
         with pytest.raises(SinkError, match="no name for a table"):
             postgres.publish(store, more, name, address)
+
+
+def test_what_was_published_before_windows_told_of_silence_is_brought_on(address: str, table: Any) -> None:
+    """The column is added where it is all that lacks."""
+    store, version, documents = table
+    version = take_in(store, version, table_of(documents[:5]))
+    postgres.publish(store, version, "silent", address)
+    with psycopg.connect(address) as connection:
+        connection.execute("ALTER TABLE silent DROP COLUMN devices_silent")
+    version = take_in(store, replace(version, heard=None), table_of(documents[5:9], since=5))
+    postgres.publish(store, version, "silent", address)
+    assert rows(address, "silent") == windows(store, version)
 
 
 def test_what_an_older_sluicegate_published_is_replaced(address: str, table: Any) -> None:
