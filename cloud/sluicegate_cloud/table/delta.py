@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from sluicegate_cloud.errors import SinkError
+from sluicegate_cloud.names import SILENT
 from sluicegate_cloud.places.uris import is_elsewhere
 from sluicegate_cloud.schema import ddl
 from sluicegate_cloud.session import with_setting
@@ -35,6 +36,8 @@ _EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 _CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 _NOTE = "spark.databricks.delta.commitInfo.userMetadata"
 _GONE, _DAY = "gone", "day"
+#: The operation of a commit that brings back what an older one had.
+_RESTORE = "RESTORE"
 #: Days since 1970 of 0001-01-01 and 9999-12-31: a clock may be beyond, and Python has no such date.
 _DAYS = -719_162, 2_932_896
 #: Days beyond which a merge looks at all of them.
@@ -75,7 +78,10 @@ def publish(spark: SparkSession, store: Store, version: Version, place: str) -> 
 def _published(spark: SparkSession, store: Store, version: Version, named: str) -> int:
     columns = {**read.schema_of(version.definition), _DAY: "date"}
     spark.sql(f"CREATE TABLE IF NOT EXISTS {named} ({ddl(columns)}) USING delta PARTITIONED BY ({_DAY})")
-    if [*spark.table(named).columns] != [*columns]:
+    there = [*spark.table(named).columns]
+    if there == [name for name in columns if name != SILENT]:  # an older Sluicegate made it
+        spark.sql(f"ALTER TABLE {named} ADD COLUMNS ({SILENT} {columns[SILENT]} AFTER buckets)")
+    elif there != [*columns]:
         raise SinkError(f"{named} has other columns than the windows of {store.root}: publish them elsewhere")
     since = _since(spark, store, version, named)
     if since is not None and since >= version.number:
@@ -90,10 +96,19 @@ def _published(spark: SparkSession, store: Store, version: Version, named: str) 
 
 def _since(spark: SparkSession, store: Store, version: Version, named: str) -> int | None:
     """The version that is there; None where no commit that is kept tells. Raises SinkError for another table's."""
-    notes = spark.sql(f"DESCRIBE HISTORY {named}").where("userMetadata is not null").orderBy(sf.desc("version"))
-    for row in notes.select("userMetadata").toLocalIterator():
+    history = spark.sql(f"DESCRIBE HISTORY {named}").where(f"userMetadata is not null or operation = '{_RESTORE}'")
+    commits = history.orderBy(sf.desc("version")).select("version", "operation", "operationParameters", "userMetadata")
+    restored: int | None = None
+    for number, operation, parameters, note in commits.toLocalIterator():
+        if restored is not None and number > restored:
+            continue  # what it brought is gone again
+        if operation == _RESTORE:
+            if not (to := parameters.get("version")):
+                return None  # it was asked for by a time
+            restored = int(to)
+            continue
         try:
-            told = json.loads(row[0])["sluicegate"]
+            told = json.loads(note)["sluicegate"]
         except (ValueError, TypeError, KeyError):
             continue  # a commit of somebody else's
         if told["place"] != str(store.root):

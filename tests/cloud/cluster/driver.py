@@ -55,6 +55,11 @@ def _say(told: Any) -> None:
     print(json.dumps(told), flush=True)
 
 
+def sql(spark: Any, statements: list[str]) -> Any:
+    """What somebody else does in this session."""
+    return {"rows": sum(len(spark.sql(one).collect()) for one in statements)}
+
+
 def batch(spark: Any, source: str, window: dict[str, int], aggregates: list[str], out: str) -> Any:
     """The DataFrame way, into Parquet."""
     frames = place_in_frames(read_buckets(spark, source), window["slide"])
@@ -164,7 +169,7 @@ def messages(spark: Any, brokers: str, topic: str) -> Any:
 
 JOBS = {
     of.__name__: of
-    for of in (batch, out, merge, stream, dying_stream, both, reconcile, publish, publish_kafka, message, messages)
+    for of in (batch, out, merge, stream, dying_stream, both, reconcile, publish, publish_kafka, message, messages, sql)
 }
 
 if __name__ == "__main__":

@@ -25,7 +25,9 @@ from thorough import WHOLE
 
 from sluicegate.format.chunk import Chunk, encode
 from sluicegate_cloud.errors import SinkError
-from sluicegate_cloud.table import delta
+from sluicegate_cloud.names import SILENT
+from sluicegate_cloud.schema import ddl
+from sluicegate_cloud.table import delta, read
 
 ROOT = Path(__file__).parents[3]
 CUT = Cut(60_000_000, 3, 0, 30)
@@ -77,7 +79,7 @@ def commits(place: Path) -> list[Path]:
 class Noting:
     """A session whose Delta table has these commits, the newest first."""
 
-    notes: list[dict[str, Any] | str]
+    notes: list[dict[str, Any] | str | int]
 
     def sql(self, statement: str) -> Noting:
         """The history."""
@@ -90,9 +92,13 @@ class Noting:
 
     orderBy = select = where  # noqa: N815 - Spark's name
 
-    def toLocalIterator(self) -> Iterator[tuple[str]]:  # noqa: N802 - Spark's name
-        """Their notes."""
-        return ((one if isinstance(one, str) else json.dumps({"sluicegate": one}),) for one in self.notes)
+    def toLocalIterator(self) -> Iterator[tuple[int, str, dict[str, Any], str | None]]:  # noqa: N802 - Spark's name
+        """Their numbers and notes; one that is a number restores that commit."""
+        for number, one in zip(range(len(self.notes) - 1, -1, -1), self.notes, strict=True):
+            if isinstance(one, int):
+                yield number, "RESTORE", {"version": str(one) if one >= 0 else None}, None
+            else:
+                yield number, "MERGE", {}, one if isinstance(one, str) else json.dumps({"sluicegate": one})
 
 
 def test_a_table_made_anew_at_the_same_place_has_published_nothing(
@@ -117,6 +123,9 @@ def test_a_table_made_anew_at_the_same_place_has_published_nothing(
         (["not ours", told[new.identity]], 1),
         ([note], 1),
         ([], None),
+        ([1, told[new.identity] | {"version": 2}, told[new.identity], told[old.identity]], 1),
+        ([2, "not ours", 0, told[new.identity] | {"version": 2}, told[new.identity]], 1),
+        ([-1, told[new.identity]], None),
     ):
         session: Any = Noting(notes)
         assert delta._since(session, store, new, "delta.`out`") == wanted
@@ -145,6 +154,9 @@ def test_a_delta_table_follows_the_table(jars: Path, tmp_path: Path) -> None:
             assert rows(out) == windows(store, version)
             return int(told["rows"])
 
+        older = {name: kind for name, kind in read.schema_of(version.definition).items() if name != SILENT}
+        made = f"CREATE TABLE delta.`{out}` ({ddl(older)}, day date) USING delta PARTITIONED BY (day)"
+        at.done("sql", statements=[made])  # as a Sluicegate did that knew of no silence
         for run_of in range(3):
             known = windows(store, version) if version.number else {}
             version = take_in(
@@ -155,6 +167,12 @@ def test_a_delta_table_follows_the_table(jars: Path, tmp_path: Path) -> None:
             assert published() == 0
             then[len(commits(out))] = windows(store, version)
         assert gone > 0, "no row ever went: choose another seed"
+        at.done(
+            "sql", statements=[f"OPTIMIZE delta.`{out}`", f"RESTORE delta.`{out}` TO VERSION AS OF {min(then) - 1}"]
+        )
+        assert rows(out) == then[min(then)]
+        assert published() > 0
+        assert published() == 0
         version = store.commit(anew(store, version))
         store.vacuum(kept=1, abandoned_s=-1)
         assert published() == len(windows(store, version)), "the version that is there is not kept: all is replaced"
