@@ -49,7 +49,9 @@ def test_the_program_alone_needs_no_root_rights(wheels: Path, tmp_path: Path) ->
     assert (tmp_path / "here/bin/sluicegate").exists()
 
 
-def test_it_installs_upgrades_and_keeps_what_runs_where_the_new_one_refuses(wheels: Path, tmp_path: Path) -> None:
+def test_it_installs_upgrades_and_keeps_what_runs_where_the_new_one_refuses(
+    wheels: Path, tmp_path: Path, copied: None
+) -> None:
     """As the package: the unit, the generator, the command; a configuration that the new version refuses."""
     root = tmp_path / "root"
     root.mkdir()
@@ -112,7 +114,9 @@ def test_no_room_is_said_before_anything_is_written(wheels: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize("where", ["--prefix", "--root"])
-def test_without_a_network_it_says_how_to_bring_what_is_missing(where: str, wheels: Path, tmp_path: Path) -> None:
+def test_without_a_network_it_says_how_to_bring_what_is_missing(
+    where: str, wheels: Path, tmp_path: Path, copied: None
+) -> None:
     """A requirement that is neither there nor reached: the command that gets it elsewhere, and what there is."""
     made_up.bring(wheels, "first", needs="a-requirement-that-is-not-here")
     (tmp_path / "here").mkdir()

@@ -71,7 +71,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def board(installed: Path) -> Board:
+def board(installed: Path, copied: None) -> Board:
     """A board on which version "first" runs, as it was installed."""
     shutil.rmtree(installed)
     shutil.copytree(installed.with_name("then"), installed, symlinks=True)
@@ -135,7 +135,7 @@ def test_wheels_that_do_not_install_leave_the_old_version(board: Board) -> None:
     assert len(list((board.home / "versions").iterdir())) == 1
 
 
-def test_without_systemd_the_version_is_only_installed(tmp_path: Path) -> None:
+def test_without_systemd_the_version_is_only_installed(tmp_path: Path, copied: None) -> None:
     """In an image that is being made nothing can be started: the command is there all the same."""
     board = Board(tmp_path)
     board.bring("first")
@@ -216,7 +216,9 @@ def test_what_is_missing_is_said_before_anything_is_touched(
         switch.look_around(places)
 
 
-def test_a_broken_configuration_at_the_first_installation_says_that_nothing_was_started(tmp_path: Path) -> None:
+def test_a_broken_configuration_at_the_first_installation_says_that_nothing_was_started(
+    tmp_path: Path, copied: None
+) -> None:
     """And how to try the file again."""
     board = Board(tmp_path)
     board.bring("strict")
