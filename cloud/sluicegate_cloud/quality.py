@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from sluicegate_cloud.schema import COPY, PROBLEMS, USED
+from sluicegate_cloud.schema import COPY, PROBLEMS, USED, ddl
 
 #: Of a used document some readings are left out.
 PARTLY = "partly"
@@ -23,24 +25,50 @@ NAMED = 100
 _SUMMED = ("readings", "buckets", "gap", "doubt", "hole", "lost")
 #: What a row of `tally` is told by.
 TOLD_BY = ("device", "stream", "incarnation", "key", "fate")
+#: How the other columns of documents are added up.
+_HOW = dict.fromkeys((*_SUMMED, PARTLY, "size", "files"), "sum")
+_HOW |= {"t_first": "min", "t_last": "max", "id": "min", "of_lost": "min"}
+_TALLIED = dict.fromkeys(TOLD_BY, "string") | dict.fromkeys(_HOW, "bigint") | dict.fromkeys(("id", "of_lost"), "string")
+Row = dict[str, Any]
 
 
-def tally(documents: DataFrame) -> list[dict[str, Any]]:
+def tally(documents: DataFrame) -> list[Row]:
     """One row per TOLD_BY: how many `files`, their `bytes`, `first_us`, `last_us`, an `id`, and the sums of _SUMMED.
 
     `documents` as `dedupe.catalogue` gives them; refused ones belong to no stream. `id`: of one of them, of which
-    readings are lost if they are of any. Runs one Spark job.
+    readings are lost if they are of any. Runs one Spark job, without a shuffle: workers add up what they have.
     """
-    rows = documents.groupBy(*TOLD_BY).agg(
-        sf.count("*").alias("files"),
-        sf.sum("size").alias("bytes"),
-        *(sf.sum(sf.coalesce(name, sf.lit(0))).alias(name) for name in _SUMMED),
-        sf.sum((_in_part()).cast("bigint")).alias(PARTLY),
-        sf.min("t_first").alias("first_us"),
-        sf.max("t_last").alias("last_us"),
-        sf.coalesce(sf.min(sf.when(sf.col("lost") > 0, sf.col("id"))), sf.min("id")).alias("id"),
-    )
-    return sorted((row.asDict() for row in rows.collect()), key=lambda row: tuple(row[name] or "" for name in TOLD_BY))
+    told = documents.select(*TOLD_BY, *_SUMMED, "size", "t_first", "t_last", "id").mapInArrow(_tallied, ddl(_TALLIED))
+    return named(added_up(told.toArrow()))
+
+
+def marked(rows: pa.Table) -> pa.Table:
+    """Documents, with what `added_up` adds up of them; `files`, where they have it: for how many each row stands."""
+    lost = pc.greater(pc.fill_null(rows["lost"], 0), 0)
+    partly = pc.cast(pc.and_(lost, pc.equal(rows["fate"], USED)), pa.int64())
+    rows = rows.append_column(PARTLY, partly).append_column("of_lost", pc.if_else(lost, rows["id"], None))
+    return rows if "files" in rows.column_names else rows.append_column("files", pa.repeat(1, rows.num_rows))
+
+
+def added_up(rows: pa.Table) -> pa.Table:
+    """Rows of `marked`, or of this → one per TOLD_BY."""
+    found = rows.group_by([*TOLD_BY]).aggregate([*_HOW.items()])
+    return found.select([*TOLD_BY, *map("_".join, _HOW.items())]).rename_columns([*_TALLIED])
+
+
+def named(tallied: pa.Table) -> list[Row]:
+    """The rows of `tally`, of those of `added_up`."""
+    rows = []
+    for row in tallied.to_pylist():
+        told = {name: row[name] or 0 for name in (*_SUMMED, PARTLY, "files")} | {"bytes": row["size"] or 0}
+        told |= {"first_us": row["t_first"], "last_us": row["t_last"], "id": row["of_lost"] or row["id"]}
+        rows.append({name: row[name] for name in TOLD_BY} | told)
+    return sorted(rows, key=lambda row: tuple(row[name] or "" for name in TOLD_BY))
+
+
+def _tallied(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield from added_up(marked(pa.Table.from_batches([batch]))).to_batches()
 
 
 def document_counts(tallied: Iterable[dict[str, Any]]) -> dict[str, int]:

@@ -185,7 +185,8 @@ def read_files(spark: SparkSession, paths: list[str]) -> DataFrame:
     table = pa.table({"path": pa.array(paths, pa.string())})
     cores = parallelism(spark)
     tasks = min(max(len(paths) // _PER_TASK, cores), _TASKS * cores, len(paths))
-    return spark.createDataFrame(table, PATHS).repartition(tasks).mapInArrow(decode_files, DOCUMENTS)
+    named = spark.createDataFrame(table, PATHS)  # a task for each core, as it comes
+    return (named.repartition(tasks) if tasks > cores else named).mapInArrow(decode_files, DOCUMENTS)
 
 
 def _read_uri(spark: SparkSession, uri: str) -> DataFrame:

@@ -23,7 +23,6 @@ from sluicegate_cloud.table.ledger import used_columns
 from sluicegate_cloud.table.settled.rows import load, of_runs
 from sluicegate_cloud.table.versions import Store, Version
 
-_SUMMED = ("readings", "buckets", "gap", "doubt", "hole", "lost")
 Row = dict[str, Any]
 
 
@@ -49,23 +48,8 @@ def tally(ledger: pa.Table) -> list[Row]:
     for name, column in used_columns(rows).items():
         if name in rows.column_names:
             rows = rows.set_column(rows.column_names.index(name), name, pa.array(column))
-    lost = pc.greater(pc.fill_null(rows["lost"], 0), 0)
-    partly = pc.cast(pc.and_(lost, pc.equal(rows["fate"], USED)), pa.int64())
-    of_lost = pc.if_else(lost, rows["id"], pa.scalar(None, pa.string()))
-    rows = rows.append_column(quality.PARTLY, partly).append_column("of_lost", of_lost)
     files = of_runs(rows, "documents", np.ones(rows.num_rows, np.int64))
-    rows = rows.append_column("files", pa.array(files))
-    sums = [(name, "sum") for name in (*_SUMMED, quality.PARTLY, "size", "files")]
-    ends = [("t_first", "min"), ("t_last", "max"), ("id", "min"), ("of_lost", "min")]
-    found = rows.group_by([*quality.TOLD_BY]).aggregate([*sums, *ends]).to_pylist()
-    return [_named(row) for row in found]
-
-
-def _named(row: Row) -> Row:
-    out = {name: row[name] for name in quality.TOLD_BY}
-    out |= {name: row[f"{name}_sum"] or 0 for name in (*_SUMMED, quality.PARTLY)}
-    out |= {"files": row["files_sum"], "bytes": row["size_sum"] or 0, "id": row["of_lost_min"] or row["id_min"]}
-    return out | {"first_us": row["t_first_min"], "last_us": row["t_last_max"]}
+    return quality.named(quality.added_up(quality.marked(rows.append_column("files", pa.array(files)))))
 
 
 def _tallied(store: Store, version: Version) -> tuple[list[Row], list[Row]]:
