@@ -140,9 +140,9 @@ def _merged(
                 _beside(windows_of_documents(asked, grid, aggregates, long=is_long), told, carried), out
             )
         else:
-            sink = sinks.Sink(str(sinks.new_windows(out)))
+            sink = sinks.Sink(str(new := sinks.new_windows(out)))
             names = windows_of_documents(asked, grid, aggregates, sink=sink, long=is_long).collect()
-            sinks.replace_windows((row["name"] for row in names), out)
+            sinks.replace_windows((row["name"] for row in names), new)
     times = {"window_us": window_us, "slide_us": slide_us, "origin_us": origin_us}
     summary = {"format": 1, **times, **_summary(tallied, counts, out, aggregates, carried, aside), "problems": named}
     if carried:

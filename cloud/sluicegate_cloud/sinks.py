@@ -6,13 +6,15 @@ OUT/summary.json                             what was read, how complete and how
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import resource
 import shutil
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -28,7 +30,11 @@ from sluicegate_cloud.errors import SinkError
 from sluicegate_cloud.schema import ddl
 
 WINDOWS, SUMMARY = "windows", "summary.json"
-_NEW = ".windows-new"
+_NEW, _OLD = ".windows-new", ".windows-old"
+#: A folder of a run that is under way is younger than this.
+_ABANDONED_S = 24 * 3600
+#: How often windows are put in place while others do so.
+_TRIES = 5
 #: Rows of a row group, about 25 MB before they are packed.
 _GROUP = 1 << 17
 #: Rows of all streams that a task holds.
@@ -191,38 +197,56 @@ def has_folder(stream: str) -> bool:
 
 
 def new_windows(out: Path) -> Path:
-    """An empty folder for a `Sink`, for `replace_windows` afterwards. Raises SinkError as `prepare` does."""
+    """An empty folder for a `Sink`, for `replace_windows` afterwards: no other run has it. Raises SinkError as
+    `prepare` does.
+    """
     prepare(out)
-    new = (out / _NEW).absolute()
-    shutil.rmtree(new, ignore_errors=True)
+    for path in out.glob(f"{_NEW}-*"):
+        if path.stat().st_mtime < time.time() - _ABANDONED_S:  # of a run that died
+            shutil.rmtree(path, ignore_errors=True)
+    new = (out / f"{_NEW}-{uuid.uuid4().hex}").absolute()
     new.mkdir()
     return new
 
 
-def replace_windows(names: Iterable[str], out: Path) -> Path:
-    """Replace OUT/windows by those files of the folder of `new_windows`."""
+def replace_windows(names: Iterable[str], new: Path) -> Path:
+    """Replace OUT/windows by those files of a folder of `new_windows`. Raises SinkError where any is gone."""
     named = {*names}
-    for path in (out / _NEW).rglob("*.parquet"):
-        if path.relative_to(out / _NEW).as_posix() not in named:
-            path.unlink()
-    return _replaced(out)
+    there = {path.relative_to(new).as_posix() for path in new.rglob("*.parquet")}
+    if gone := named - there:
+        raise SinkError(
+            f"{len(gone)} files of windows are gone from {str(new)!r}: run it again, and remove nothing there"
+        )
+    for name in there - named:
+        (new / name).unlink()
+    return _replaced(new)
 
 
 def write_windows(windows: DataFrame, out: Path) -> Path:
     """Replace OUT/windows by the rows of `windows`, a task for some devices. Raises SinkError as `prepare` does."""
-    sink = Sink(str(new_windows(out)))
+    sink = Sink(str(new := new_windows(out)))
     ordered = windows.repartition("stream", "device").sortWithinPartitions("stream", "device", "window_start")
     names = ordered.mapInArrow(into(iter, sink), ddl(sink.schema)).collect()
-    return replace_windows((row["name"] for row in names), out)
+    return replace_windows((row["name"] for row in names), new)
 
 
-def _replaced(out: Path) -> Path:
-    final, new, old = (out / name for name in (WINDOWS, _NEW, ".windows-old"))
-    shutil.rmtree(old, ignore_errors=True)
-    if final.exists():
-        final.rename(old)
-    new.rename(final)
-    shutil.rmtree(old, ignore_errors=True)
+def _replaced(new: Path) -> Path:
+    """Who dies between leaves the former windows, which `windows_at` finds."""
+    out = new.parent
+    final = out / WINDOWS
+    for _ in range(_TRIES):
+        with suppress(FileNotFoundError):
+            final.rename(out / f"{_OLD}-{uuid.uuid4().hex}")
+        try:
+            new.rename(final)
+            break
+        except OSError as error:
+            if error.errno != errno.ENOTEMPTY:  # else another run was faster
+                raise SinkError(f"cannot write {str(final)!r}: {error.strerror}") from error
+    else:
+        raise SinkError(f"other merges write to {str(out)!r} all the time: choose another --out for each")
+    for old in out.glob(f"{_OLD}-*"):
+        shutil.rmtree(old, ignore_errors=True)
     return final
 
 
@@ -233,10 +257,12 @@ def read_windows(out: Path, columns: list[str] | None = None) -> pa.Table:
 
 def windows_at(out: Path) -> ds.Dataset:
     """The same, to be read a batch at a time; a stream "007" stays text. Raises SinkError when there are none."""
-    if not (out / WINDOWS).is_dir():
+    former = sorted(out.glob(f"{_OLD}-*"), key=lambda path: path.stat().st_mtime)
+    found = [path for path in (*former, out / WINDOWS) if path.is_dir()]
+    if not found:
         raise SinkError(f"{str(out)!r} holds no windows: give the folder that `sluicegate cloud merge --out` wrote")
     stream = ds.HivePartitioning(pa.schema([("stream", pa.string())]), null_fallback="\0")  # every stream has a name
-    return ds.dataset(out / WINDOWS, format="parquet", partitioning=stream)
+    return ds.dataset(found[-1], format="parquet", partitioning=stream)
 
 
 def write_summary(summary: dict[str, Any], out: Path) -> Path:

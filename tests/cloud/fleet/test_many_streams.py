@@ -191,11 +191,11 @@ def test_one_pass_writes_the_rows_of_two(fleet: list[list[Row]], tmp_path: Path)
     """What tasks write while they tell what their devices add, and what that adds up to, are the rows of either."""
     grid, wanted = Grid(300, 4, 0), wire.fields(ALL, folded=False)
     tables = [on_the_wire(fleet[at::3], grid, wanted) for at in range(3)]
-    sink, asked = sinks.Sink(str(sinks.new_windows(tmp_path))), (grid, wire.source(wanted, grid), ALL, 50)
+    sink, asked = sinks.Sink(str(new := sinks.new_windows(tmp_path))), (grid, wire.source(wanted, grid), ALL, 50)
     told = [batch for table in tables for batch in answers.both(*asked, sink)(table.to_batches(500))]
     held = pa.Table.from_batches(told).sort_by([(name, "ascending") for name in ("stream", "kind", "frame")])
     named = answers.unnamed(whole(grid, ALL, 50), sink)(held.to_batches(300))
-    sinks.replace_windows((name for batch in named for name in batch["name"].to_pylist()), tmp_path)
+    sinks.replace_windows((name for batch in named for name in batch["name"].to_pylist()), new)
     alone = [batch for table in tables for batch in answers.devices(*asked)(table.to_batches(500))]
     expected = [*rows_of(alone), *fleet_rows(tables, grid, wanted)]
     found = sinks.read_windows(tmp_path).select([*expected[0]])
