@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 
 from sluicegate.format.bucket import PACKED, Bucket, merge_packed
-from sluicegate.format.late import LATE_NAME, NEVER
+from sluicegate.format.late import LATE_NAME, NEVER, CameLate
 from sluicegate_agent import carried
 from sluicegate_agent.backlog.late import came_late
 from sluicegate_agent.carried import unpack_readings
@@ -83,13 +83,13 @@ def unpacked(row: bytes) -> Bucket:
 def one_of(items: Sequence[Closed], names: tuple[str, ...], *, keeps: bool, alone: bool = False) -> Closed:
     """Neighbours as one bucket, with their single readings or with what it carries in their place.
 
-    `alone`: it is the only row of its stream, for which there is room and for nothing beside it. Raises
-    sqlite3.DatabaseError for rows that are none.
+    `alone`: it is the only row of its stream, for which there is room, and for nothing beside it but since when its
+    first loss is. Raises sqlite3.DatabaseError for rows that are none.
     """
     first, n = items[0].first, sum(item.n for item in items)
     late, takes_back = came_late(items)
     if late is not None and (alone or (len(items) == 1 and late.begin == NEVER and len(late.rows) < 2)):
-        late, takes_back = None, len(items) == 1  # a bucket that was not merged says it, more or less
+        late, takes_back = _since(late, items), len(items) == 1  # a bucket that was not merged says it, more or less
     try:
         bucket = merge_packed([item.bucket[:PACKED] for item in items])
     except ValueError as error:
@@ -101,6 +101,12 @@ def one_of(items: Sequence[Closed], names: tuple[str, ...], *, keeps: bool, alon
         parts[LATE_NAME] = late.pack()
     readings = _joined([item.readings or b"" for item in items]) if keeps else None
     return Closed(first, n, carried.joined(bucket, parts), readings)
+
+
+def _since(late: CameLate, items: Sequence[Closed]) -> CameLate | None:
+    """What no bucket can do without: that a loss before its first reading lies since the last one of another stream."""
+    first = min(Bucket.unpack(item.bucket[:PACKED]).t_first for item in items)
+    return late._replace(rows=()) if NEVER < late.begin < first else None
 
 
 def _parts(items: Sequence[Closed], names: tuple[str, ...]) -> carried.Parts:

@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the cloud's tests need the extra `cloud`")
 pytest.importorskip("msgspec", reason="the readings come from an agent, which needs the extra `agent`")
-from durable_agent import NOON, SECOND, configured, sequenced
+from durable_agent import NOON, SECOND, SEQUENCED, configured, sequenced
 from target_suite.memory import MemoryTarget
 from test_sent_truth import in_batch
 
@@ -29,6 +29,8 @@ from sluicegate_cloud.grid import Grid
 MINUTE = 60 * SECOND
 WIDTH = 10 * MINUTE
 BUCKET = {"readings": 4}
+#: As many streams as an outbox has rows at least.
+FOUR = ("level", "flow", "level_2", "flow_2")
 
 
 def _life(config: Config, target: MemoryTarget, numbers: Sequence[int], *, ends: bool = False) -> None:
@@ -86,6 +88,24 @@ def test_what_is_lost_while_a_state_parts_is_missing(
         config = _parted(tmp_path, config, kind)
     _life(config, target, after, ends=True)
     _judge(target, "level", {*before, *after})
+
+
+def test_a_row_alone_says_since_when_its_first_loss_is(tmp_path: Path) -> None:
+    """Where there is room for one row of a stream and nothing else."""
+    source: dict[str, Any] = {
+        "topic": SEQUENCED,
+        "streams": dict(zip(FOUR, FOUR[:2] * 2, strict=True)),
+        "sequence": "n",
+    }
+    source |= {"time": "t", "time_format": "us"}
+    outbox = {"rows": 4, "bytes": "4KiB", "chunk_buckets": 2}
+    config, target = configured(tmp_path, source=[source], window=[], bucket=BUCKET), MemoryTarget()
+    _life(config, target, range(1, 41), ends=True)
+    shutil.copytree(config.state.path, tmp_path / "copied")
+    config = configured(tmp_path, source=[source], window=[], state={"path": "copied"}, bucket=BUCKET, outbox=outbox)
+    _life(config, target, range(161, 201))
+    _life(config, target, range(201, 221), ends=True)
+    _judge(target, "level", {*range(1, 41), *range(161, 221)})
 
 
 def _judge(target: MemoryTarget, stream: str, came: set[int], noon: int = NOON) -> None:
