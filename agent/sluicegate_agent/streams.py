@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from sluicegate.format.bucket import LATE, Builder
-from sluicegate.format.late import LATE_NAME
+from sluicegate.format.late import LATE_NAME, NEVER
 from sluicegate.format.pairs import PAIR, Moments, PairColumn
 from sluicegate_agent import carried
 from sluicegate_agent.carried import pack_readings, unpack_readings
@@ -162,9 +162,15 @@ class Stream:
             return
         self.settle()
         if self.source is not None:
-            self.owed += missing_of(self.source) - self.missing_seen if self.builder is not None else 0
+            has_told = self.builder is not None or self.goes_on
+            self.owed += missing_of(self.source) - self.missing_seen if has_told else 0
             self.missing_seen = missing
         self.source, self.changed, self.is_fed_anew = source, True, True
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether its next reading says what is lost since the last one of another stream of its name."""
+        return self.without is not None and self.without.since != NEVER
 
     def owe(self, readings: int) -> None:
         """So many are lost that no number tells of: the next bucket says so. The tables keep it, not the record."""
@@ -186,7 +192,7 @@ class Stream:
         """The same of those from `begin` on, in their order."""
         if self._builder is None:
             self._builder = Builder(values[begin])
-            self.missing_seen = tally.lost(missing)
+            self.missing_seen = self.missing_seen if self.goes_on else tally.lost(missing)
         seen, gap = self.missing_seen, self._gap(missing)
         if gap > 0 and self.without and times[begin] >= (newest := self._builder.newest or 0):
             self.without.tell(seen, self.missing_seen, max(times[begin] - 1, newest))
@@ -245,7 +251,10 @@ class Stream:
         At most what was told is taken back: a loss from before the stream's first reading was never told.
         """
         lost = tally.lost(missing)
-        new = max(0, min(_GAP_MOST, lost - self.missing_seen + self.owed))
+        more = lost - self.missing_seen
+        if missing >= 0 > more:  # a damage took what its source knew: it counts anew
+            more = 0
+        new = max(0, min(_GAP_MOST, more + self.owed))
         if missing >= 0:
             self.missing_seen, self.owed = lost, 0
             return new

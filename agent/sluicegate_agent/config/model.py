@@ -410,6 +410,11 @@ class Config(Table, frozen=True):
         """Whether a source of this configuration may feed a stream, by its full name."""
         return stream in self.streams or any(may_feed(source, stream) for source in self.plants)
 
+    def is_numbered(self, stream: str) -> bool:
+        """Whether its messages have numbers, which tell what is missing."""
+        numbered = (source for source in self.sources if source.sequence is not None)
+        return any(stream in source.streams or may_feed(source, stream) for source in numbered)
+
     def horizon_of(self, source: SourceConfig) -> int:
         """Messages that are remembered of each sender of a source."""
         usual = min(self.identity.horizon, HORIZON_OF_MANY) if source.is_plant else self.identity.horizon

@@ -262,7 +262,7 @@ class Entry:
         stream = self.state.begin(name, sender)
         known, before, since = self._before
         if known == sender and tally.lost(missing) > before:
-            stream.owe(tally.lost(missing) - before)
+            stream.missing_seen = before
             stream.without = Returned(int(self.state.incarnation, 16) if since is None else since, before)
         self.house.open(stream)
 

@@ -14,7 +14,7 @@ import sqlite3
 import time
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,6 @@ from sluicegate_agent.backlog.rows import insert_rows, sound
 from sluicegate_agent.behind import Behind
 from sluicegate_agent.checksums import BEFORE, BYTES, count, kept_time, require_sound
 from sluicegate_agent.config.carrying import asked_of
-from sluicegate_agent.config.sources import may_feed
 from sluicegate_agent.doubts import Doubts
 from sluicegate_agent.identity.unsure import lose_memory
 from sluicegate_agent.record import file
@@ -170,7 +169,7 @@ class Player:
         self._windows = StoredWindows(connection, config, open_window)
         self._rows = Rows()
         self._counted = Counter[str]()
-        self.frames = self._nobodys = 0
+        self.frames, self._nobodys = 0, Counter[int]()
 
     def play(self, body: Body) -> None:
         """Take over one frame. Raises ValueError where it says nonsense: then nothing of it was taken over."""
@@ -184,7 +183,7 @@ class Player:
                 continue
             stream = self._streams.get(step.stream, body)
             if stream is None:
-                self._nobodys += len(step.times)
+                self._nobodys[step.stream] += len(step.times)
             else:
                 self._step(stream, step)
         self._streams.hand_on()
@@ -214,9 +213,10 @@ class Player:
 
     def save(self) -> None:
         """Write the tables."""
-        if self._nobodys:
-            log.error("%d readings in the record are of streams that the store does not have", self._nobodys)
-            self.count({"record.readings_lost": self._nobodys})
+        if lost := self._nobodys.total():
+            log.error("%d readings in the record are of streams that the store does not have", lost)
+            self.count({"record.readings_lost": lost})
+            self._streams.owe(self._nobodys)
         self._rows.save(self._connection)
         self._streams.save()
         begun_anew = self._windows.save()
@@ -286,8 +286,16 @@ class StoredStreams:
             now, newest = now_us(), (stream.builder.newest if stream.builder else None) or 0
             latest = max(now, newest, lost.latest.get(number, 0))
             self._doubts_of(stream).lose(stream.accepted, latest + fold * (lost.whole or newest > now))
-            if self._config is not None and not _is_numbered(self._config, stream.name):
+            if self._config is not None and not self._config.is_numbered(stream.name):
                 stream.owed, stream.changed = stream.owed + lost.readings[number] + 1, True
+
+    def owe(self, lost: Mapping[int, int]) -> None:
+        """So many readings are lost of streams whose rows are: those that took their places say so."""
+        taken_over = "SELECT id FROM stream JOIN origin USING (name) WHERE origin.stream = ? AND stream.retired = 0"
+        for number, readings in lost.items():
+            for (place,) in self._connection.execute(taken_over, (number,)).fetchall():
+                if (stream := self.get(place)) is not None:
+                    stream.owe(readings)
 
     def hand_on(self) -> None:
         """Closed buckets wait for the outbox, unless they are there."""
@@ -338,14 +346,6 @@ def _handed(connection: sqlite3.Connection) -> dict[int, int]:
         found |= Counter({row[0]: row[1] + int.from_bytes(bucket[8:16], "little")})
     found |= Counter({stream: shape.first + shape.n for stream, shape in Behind().load(connection)})
     return found
-
-
-def _is_numbered(config: Config, stream: str) -> bool:
-    """Whether its messages have numbers, which tell what is missing."""
-    return any(
-        source.sequence is not None and (stream in source.streams or may_feed(source, stream))
-        for source in config.sources
-    )
 
 
 def _begins(builder: Builder) -> int:

@@ -38,6 +38,7 @@ from sluicegate_agent.record.limits import limits
 from sluicegate_agent.record.recovery import lose_history, now_or_later, recover
 from sluicegate_agent.state.counters import Counters
 from sluicegate_agent.state.home import home
+from sluicegate_agent.state.lost import begin_again, forget_numbers
 from sluicegate_agent.state.opening import open_window
 from sluicegate_agent.state.parting import forget_drained, new_key, part_if_copied
 from sluicegate_agent.state.renaming import part_if_renamed
@@ -102,16 +103,18 @@ class State:
         if moved:
             log.error("%s: damaged; set aside as %s, started anew", self.store.path, moved.name)
         with self.store.noticing_damage():
-            self._read(here, had_damage=bool(moved))
+            self._read(here, lost_since=self.store.lost_since)
         while self.outbox.is_over and self._squeezed():
             pass
 
-    def _read(self, here: dict[str, Any], *, had_damage: bool) -> None:
-        """Know what is stored. `here`: where; `had_damage`: it is what was salvaged."""
-        config, connection = self.config, self.store.connection
+    def _read(self, here: dict[str, Any], *, lost_since: int | None) -> None:
+        """Know what is stored. `here`: where; `lost_since`: it is what was salvaged of a store that began then."""
+        config, connection, had_damage = self.config, self.store.connection, lost_since is not None
         self.store.limit_log(limits(config).log)
         with self.store.transaction():
             verify(connection)
+            if lost_since is not None:
+                begin_again(connection, config, lost_since)
             is_apart = recover(connection, config.state.path, config, open_window)
             new, carries = self.store.next_incarnation, partial(asked_of, config)
             copied = part_if_copied(connection, self.store.path, here, new, carries, is_apart=is_apart)
@@ -131,6 +134,8 @@ class State:
                 self._lose_streams(connection, is_sure=not is_apart and meta(connection, SURE) is not None)
             self.outbox = Outbox(connection, config.outbox.rows, config.outbox.bytes)
             self.outbox.carries = {stream.number: stream.carries for stream in self._carrying()}
+        if had_damage:
+            self.store.loss_is_told()
         self._index_is_stale = False
         self._counted: dict[str, int] = {}
         self._check_budget()
@@ -145,6 +150,7 @@ class State:
         if not is_sure:
             lose_memory(connection, until)
             keep_time(connection, FILES, until)
+            forget_numbers(connection, self.config, self.streams.values())
 
     def _identify(self, connection: sqlite3.Connection) -> None:
         """The incarnation and the key of what is taken from now on; a store of an older version had no key."""
@@ -176,14 +182,13 @@ class State:
         self.retired: list[Stream] = []
         self.leaving: list[Stream] = []
         self.renumbered: list[tuple[int, int]] = []
-        self._last_number, self._begun_as = 0, ""
+        self._last_number, self._begun_as = next_number(connection) - 1, ""
         for number, name, row, incarnation, key, is_retired in stored_rows(connection):
             stream = Stream(number, name, bucket.readings, bucket.span)
             stream.restore(row)
             stream.carries = asked_of(self.config, name)
             stream.incarnation, stream.key, stream.is_known = incarnation, key, number in origins
             stream.tags = tags.get(number, stream.tags)
-            self._last_number = number
             if is_retired:
                 stream.is_retired = True
                 self.retired.append(stream)

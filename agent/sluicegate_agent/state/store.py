@@ -7,7 +7,6 @@ power cut. One writer, no memory mapping, a small cache, the log reused below a 
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
 import secrets
@@ -22,13 +21,13 @@ from sluicegate_agent.checksums import is_hexadecimal
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.lock import StateGone
 from sluicegate_agent.record import file as record
-from sluicegate_agent.state import schema
+from sluicegate_agent.state import provenance, schema
+from sluicegate_agent.state.provenance import sync_file, sync_folder
 from sluicegate_agent.state.watch import Watch, others_with, rescued
 
 log = logging.getLogger("sluicegate.state")
 DATABASE = "state.db"
 RECORD = record.NAME
-PROVENANCE = "incarnation.json"
 CONDEMNED = "damaged"
 SALVAGED = "salvaged.db"
 SET_ASIDE_KEPT = 2
@@ -133,15 +132,24 @@ class Store:
         incarnation = self.next_incarnation()
         connection.execute("INSERT INTO meta VALUES ('incarnation', ?)", (incarnation,))
         connection.execute("INSERT INTO meta VALUES ('key', ?)", (secrets.token_hex(16),))
-        connection.execute("INSERT INTO meta VALUES ('set_aside', ?)", (_provenance(self.folder)["set_aside"],))
+        connection.execute("INSERT INTO meta VALUES ('set_aside', ?)", (provenance.read(self.folder)["set_aside"],))
 
     def next_incarnation(self) -> str:
         """One later than any that this directory has had, even if the clock went back."""
-        before = _provenance(self.folder)
+        before = provenance.read(self.folder)
         least = 1 + max(before["last"], int(getattr(self, "incarnation", "0"), 16))
         incarnation = f"{max(time.time_ns() // 1000, least):016x}"
-        _write_durably(self.folder / PROVENANCE, {"last": int(incarnation, 16), "set_aside": before["set_aside"]})
+        provenance.write(self.folder, before | {"last": int(incarnation, 16)})
         return incarnation
+
+    @property
+    def lost_since(self) -> int | None:
+        """When the store began of which something is lost (µs), until what follows from that is durable, too."""
+        return provenance.read(self.folder).get("lost")
+
+    def loss_is_told(self) -> None:
+        """What follows from a loss is durable."""
+        provenance.write(self.folder, {k: v for k, v in provenance.read(self.folder).items() if k != "lost"})
 
     def condemn(self, reason: str) -> None:
         """Have the store set aside when it is next opened: its pages are whole and what they say is not."""
@@ -156,9 +164,10 @@ class Store:
         """
         self.condemn(reason)
         stamp = f"{time.time_ns() // 1000:016x}"
-        before = _provenance(self.folder)
+        before = provenance.read(self.folder)
         before["set_aside"] += 1
-        _write_durably(self.folder / PROVENANCE, before)
+        before.setdefault("lost", before["last"])
+        provenance.write(self.folder, before)
         salvaged = self._salvage(before["set_aside"], reason)
         for name in self.files[1:] + self.files[:1]:
             self.moved = self.folder / f"damaged-{stamp}{name.removeprefix('state')}"
@@ -244,7 +253,7 @@ class Store:
         try:
             if salvage(self.path, partial, self.next_incarnation, set_aside, reason):
                 partial.chmod(0o600)
-                _sync_file(partial)
+                sync_file(partial)
                 partial.rename(salvaged)
                 sync_folder(self.folder)
         except (OSError, sqlite3.Error) as error:
@@ -396,25 +405,6 @@ def meta(connection: sqlite3.Connection, key: str) -> Any:
     return found[0] if found else None
 
 
-def _provenance(folder: Path) -> dict[str, int]:
-    """The last incarnation and the damaged stores of this directory; nothing where the file is missing or damaged."""
-    try:
-        kept = json.loads((folder / PROVENANCE).read_bytes())
-        return {"last": int(kept["last"]), "set_aside": int(kept["set_aside"])}
-    except (OSError, ValueError, KeyError, TypeError):
-        return {"last": 0, "set_aside": 0}
-
-
-def _write_durably(path: Path, content: dict[str, int]) -> None:
-    partial = path.with_suffix(".new")
-    with open(partial, "w", opener=private.opener) as file:
-        json.dump(content, file)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
-    sync_folder(path.parent)
-
-
 def _write_again(path: Path) -> None:
     """Have what is read of a log be on the medium: after an error of `fsync` the system may hold it for written.
 
@@ -425,20 +415,3 @@ def _write_again(path: Path) -> None:
         while piece := os.pread(handle, _PIECE, at):  # a log that a reader held may be larger than memory has room for
             at += os.pwrite(handle, piece, at)
         os.fsync(handle)
-
-
-def _sync_file(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -10,6 +10,13 @@ from typing import NamedTuple
 
 from sluicegate_agent.checksums import checksum
 
+#: The greatest number of a stream that anything has.
+_GREATEST = """SELECT max(id) FROM (
+    SELECT max(id) AS id FROM stream UNION ALL SELECT max(stream) FROM origin UNION ALL SELECT max(stream) FROM outbox
+    UNION ALL SELECT max(stream) FROM chunk UNION ALL SELECT max(stream) FROM packed
+    UNION ALL SELECT max(stream) FROM handed
+)"""
+
 
 class Row(NamedTuple):
     """A stream's row in its table, whose last column is the checksum of these."""
@@ -42,8 +49,8 @@ def stored_rows(connection: sqlite3.Connection, where: str = "1", *values: int) 
 
 
 def next_number(connection: sqlite3.Connection) -> int:
-    """Of a stream that is new."""
-    return int(connection.execute("SELECT coalesce(max(id), 0) + 1 FROM stream").fetchone()[0])
+    """Of a stream that is new: one that means no other, whose own row may be lost."""
+    return 1 + int(connection.execute(_GREATEST).fetchone()[0] or 0)
 
 
 def write_tags(connection: sqlite3.Connection, number: int, tags: str) -> None:
