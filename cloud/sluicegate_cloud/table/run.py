@@ -231,7 +231,7 @@ def _fleet(
     """The windows of all devices: a task for some cells."""
     indexes = [store.read_json(name) for name in now.shards.values()]
     definition = now.definition
-    heard = silence.heard(store, indexes, definition)
+    heard = silence.heard(store, indexes, definition, registries.retired(registries.of_version(store, now)))
     now = replace(now, heard=store.write("shares", heard))
     store.settle()
     if before.heard is None:  # an older Sluicegate's windows say nothing of silence

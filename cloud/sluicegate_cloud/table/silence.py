@@ -6,7 +6,7 @@ version before a run knows which windows say another number now, though none of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,12 +19,14 @@ from sluicegate_cloud.table.grouping.groups import groups_of, label_of
 from sluicegate_cloud.table.ranges import LAST, Ranges, merged
 from sluicegate_cloud.table.versions import Definition, Store
 
-#: So many `devices` of a group have their last reading in a frame.
+#: So many `devices` of a group have their last reading in a frame, less those that are retired from the next one on.
 HEARD = pa.schema([("group", pa.string()), ("frame", pa.int64()), ("devices", pa.int64())])
 
 
-def heard(store: Store, indexes: Sequence[dict[str, Any]], definition: Definition) -> pa.Table:
-    """Rows of HEARD, by group and frame, of the streams of all shards."""
+def heard(
+    store: Store, indexes: Sequence[dict[str, Any]], definition: Definition, retired_us: Mapping[str, int]
+) -> pa.Table:
+    """Rows of HEARD, by group and frame, of the streams of all shards; `retired_us`: of devices, when they were."""
     names = ["device", "stream", "last_us", "tags"]
     tables = [store.read(index["streams"], names) for index in indexes if index["streams"]]
     if not tables:
@@ -36,8 +38,19 @@ def heard(store: Store, indexes: Sequence[dict[str, Any]], definition: Definitio
     frame = definition.grid.frame_of(table["last_us"].to_numpy())
     every = pa.table({"group": groups, "device": table["device"].take(row), "frame": pa.array(frame).take(row)})
     last = every.group_by(["group", "device"]).aggregate([("frame", "max")])  # of several keys it may have several
-    told = last.group_by(["group", "frame_max"]).aggregate([([], "count_all")])
-    return _sorted(pa.table({"group": told["group"], "frame": told["frame_max"], "devices": told["count_all"]}))
+    last = last.append_column("devices", pa.array(np.ones(last.num_rows, np.int64)))
+    gone = _retired(last, definition, retired_us)
+    told = pa.concat_tables([last, gone]).group_by(["group", "frame_max"]).aggregate([("devices", "sum")])
+    return _sorted(pa.table({"group": told["group"], "frame": told["frame_max"], "devices": told["devices_sum"]}))
+
+
+def _retired(last: pa.Table, definition: Definition, retired_us: Mapping[str, int]) -> pa.Table:
+    """Of the devices that are retired the last frame in whose windows they are silent; `last` as `heard` has it."""
+    some = last.filter(pc.is_in(last["device"], value_set=pa.array([*retired_us], pa.string())))
+    times = np.array([retired_us[device] for device in some["device"].to_pylist()], np.int64)
+    frame = np.maximum(definition.grid.frame_of(times - 1), some["frame_max"].to_numpy())
+    less = pa.array(np.full(some.num_rows, -1))
+    return some.set_column(2, "frame_max", pa.array(frame)).set_column(3, "devices", less)
 
 
 def _groups(table: pa.Table, definition: Definition) -> pa.Array:

@@ -8,12 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from random_worlds import MINUTE
-from table_worlds import anew, differences, store_at, table_of, take_in, windows
+from table_worlds import anew, differences, here, store_at, table_of, take_in, windows
 
 from sluicegate.format.bucket import Builder
 from sluicegate.format.chunk import Chunk, encode
+from sluicegate_cloud.errors import SourceError
 from sluicegate_cloud.names import SILENT
+from sluicegate_cloud.table import run
+from sluicegate_cloud.table.grouping import registry
 from sluicegate_cloud.table.versions import DAY_US, Definition, Store, Version
 
 ALWAYS, AWAY = range(0, 90, 3), (2, 5)
@@ -62,6 +66,22 @@ def test_another_key_of_a_device_is_heard_of(tmp_path: Path) -> None:
     assert all(silent == (minute > 5) for minute, silent in of_key.items())
     assert of_all
     assert not any(of_all.values())
+
+
+def test_a_device_that_is_retired_is_silent_no_more(tmp_path: Path) -> None:
+    """From the time on that the registry says; before it, and where the registry no longer says so, it is."""
+    store, version = store_at(tmp_path / "table", DEFINITION)
+    version = take_in(store, version, table_of([*documents("always", ALWAYS), *documents("away", AWAY)]))
+    for when, until in (("1970-01-01T00:20", 20), ("1970-01-01T01:00:30+00:30", 31), ("1970-01-01", 0), ("", 99)):
+        (tmp_path / "devices.csv").write_text(f"device,retired\naway,{when}\n")
+        version = run.registered(here, store, version, registry.read(tmp_path / "devices.csv"))
+        for rollup in ("", "site"):
+            told = said(store, version, rollup)
+            assert all(silent == (5 < minute < until) for minute, silent in told.items()), when
+        assert differences(windows(store, version), windows(store, anew(store, version))) == []
+    (tmp_path / "devices.csv").write_text("device,retired\naway,yes\n")
+    with pytest.raises(SourceError, match="line 2: retired is 'yes': expected a day or a time"):
+        registry.read(tmp_path / "devices.csv")
 
 
 def test_windows_of_an_older_table_say_it_from_the_next_run_on(tmp_path: Path) -> None:

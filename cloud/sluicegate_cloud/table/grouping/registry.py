@@ -6,6 +6,7 @@ Its values go before the tags of documents. A table keeps it: the runs that foll
 from __future__ import annotations
 
 import csv
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,7 +17,8 @@ from sluicegate_cloud.table.versions import Store, Version
 
 #: By device.
 Registry = dict[str, dict[str, str]]
-_DEVICE = "device"
+_DEVICE, _RETIRED = "device", "retired"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SCHEMA = pa.schema([(_DEVICE, pa.string()), ("tags", pa.map_(pa.string(), pa.string()))])
 #: Bytes of a file, at most: a million devices of some columns.
 _MOST = 256 << 20
@@ -43,11 +45,26 @@ def _read(file: Path, rows: csv.DictReader[str]) -> Registry:
         if None in row or None in row.values() or not device:
             raise SourceError(f"{file}, line {rows.line_num}: expected {len(names)} fields, a device among them")
         told = {name: value for name, value in row.items() if value}
-        if flaw := flaw_of_tags(told):
+        if flaw := flaw_of_tags(told) or _flaw_of_time(told):
             raise SourceError(f"{file}, line {rows.line_num}: {flaw}")
         if found.setdefault(device, told) is not told:
             raise SourceError(f"{file}, line {rows.line_num}: {device!r} is there twice")
     return found
+
+
+def _flaw_of_time(told: dict[str, str]) -> str | None:
+    try:
+        retired({"": told})
+    except (ValueError, OverflowError):
+        return f"{_RETIRED} is {told[_RETIRED]!r}: expected a day or a time such as 2026-11-01 or 2026-11-01T12:00Z"
+    return None
+
+
+def retired(registry: Registry) -> dict[str, int]:
+    """Of the devices that were taken down: when, in µs; UTC where it is not said. Raises ValueError, OverflowError."""
+    times = {device: datetime.fromisoformat(tags[_RETIRED]) for device, tags in registry.items() if _RETIRED in tags}
+    aware = {device: at if at.tzinfo else at.replace(tzinfo=UTC) for device, at in times.items()}
+    return {device: (at - _EPOCH) // timedelta(microseconds=1) for device, at in aware.items()}
 
 
 def write(store: Store, registry: Registry) -> str:

@@ -60,17 +60,20 @@ def test_a_registry_is_as_if_documents_had_its_tags(seed: int, tmp_path: Path) -
 
 
 def test_only_what_an_older_reader_would_take_for_something_else_has_a_newer_format(tmp_path: Path) -> None:
-    """A table without registry and keys together stays as it was: no new format, and no new word in it."""
-    formats = {}
-    for name, by in (("tags", (("site",),)), ("keys", (("/1",),)), ("registry", ())):
-        store, version = store_at(tmp_path / name, definition_of(random_cut(random.Random(1)), ("count",), by=by))
+    """A table of devices alone, without registry and keys together, stays as it was: no new format, and no new word in
+    it. Windows of all of them say how many are silent, which an older one would leave as it is.
+    """
+    formats, cut = {}, random_cut(random.Random(1))
+    for name, by in (("tags", (("site",),)), ("keys", (("/1",),)), ("registry", ()), ("all", ())):
+        definition = definition_of(cut, ("count",), by=by, fleet=name == "all")
+        store, version = store_at(tmp_path / name, definition)
         if name == "registry":
             run.registered(here, store, version, {"d": {"site": "x"}})
         else:
             take_in(store, version, table_of([b"{}"]))
         told = json.loads((tmp_path / name / "versions/00000001.json").read_text())
         formats[name] = told["format"], "registry" in told
-    assert formats == {"tags": (2, False), "keys": (3, False), "registry": (3, True)}
+    assert formats == {"tags": (2, False), "keys": (3, False), "registry": (3, True), "all": (4, False)}
 
 
 @pytest.mark.parametrize(
