@@ -208,6 +208,23 @@ def test_a_stream_in_order_costs_a_few_rows(tmp_path: Path, monkeypatch: pytest.
     assert table.num_rows < 20 < len(documents(store, version)) == len(sent)
 
 
+@pytest.mark.parametrize("ahead", [None, 0, 7, 150])
+def test_a_document_far_ahead_keeps_no_later_one_out_of_runs(ahead: int | None, tmp_path: Path) -> None:
+    """One whose clock was years off, for itself: what comes after it costs as few rows as without it."""
+    sent = []
+    for at in range(200):
+        builder = Builder(20.0)
+        builder.add(20.0, at * MINUTE + (5_000_000 * MINUTE if at == ahead else 0))
+        bucket = builder.close()._replace(first=at)
+        sent.append(encode(Chunk("d", "s", "0" * 16, 20.0, [bucket], [None])))
+    store, definition = Store(tmp_path), Definition(2 * MINUTE, MINUTE, 0, ("count",), 1, 100 * MINUTE)
+    found = judge(empty(), table_of(sent, 0), definition.cell_us, dict[Any, Any]().get, Settled(store))
+    with folded(1):
+        table = folding.folded(store, found.ledger, definition)
+    assert table.num_rows < 12
+    assert Settled(store).whole(table).to_pylist() == found.ledger.to_pylist()
+
+
 def test_a_table_of_before_is_read_and_one_of_later_refused(tmp_path: Path) -> None:
     """Its ledger has no runs; an older Sluicegate would take a run for a document, so that it has to refuse it."""
     store, version = store_at(tmp_path, Definition(2 * MINUTE, MINUTE, 0, ("count",), 1, 100 * MINUTE))

@@ -146,15 +146,14 @@ def _one_key(placed: pa.Table, line: Ints) -> Any:
 
 
 def _old(placed: pa.Table, line: Ints, definition: Definition) -> Any:
-    """Documents that the windows at their line's end do not need."""
-    last, at, begins = ints(placed, "t_last"), np.arange(placed.num_rows), _begins(line)
-    newest = last[np.append(begins[1:], placed.num_rows) - 1][line]
-    needed, of_cell = (
-        np.minimum.reduceat(np.where(last > newest - length, at, _MOST), begins)
-        for length in (2 * definition.window_us, definition.cell_us)
-    )
-    of_cell = np.maximum(of_cell, np.append(begins[1:], placed.num_rows) - OF_CELL)
-    return at < (np.minimum(needed, of_cell) - MORE)[line]
+    """Documents that the windows at their line's end do not need; one far ahead in time keeps no later one here."""
+    last, ends = ints(placed, "t_last"), np.append(_begins(line)[1:], placed.num_rows)[line]
+    newest, of_end = last[ends - 1], np.arange(placed.num_rows) >= ends - OF_CELL
+    needed = last > newest - 2 * definition.window_us
+    needed |= of_end & (last > newest - definition.cell_us)
+    for _ in range(MORE):
+        needed[:-1] |= needed[1:] & (np.diff(line) == 0)
+    return ~needed
 
 
 def _begins(number: Ints) -> Ints:
