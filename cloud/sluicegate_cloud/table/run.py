@@ -98,14 +98,13 @@ def over(spark: SparkSession) -> Over:
 
     def spread(work: Work, numbers: Sequence[int]) -> list[tuple[int, Task]]:
         def worker(batches: Batches) -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                for number in batch["number"].to_pylist():
-                    yield _one(number, work(number))
+            for number in (numbers[at] for batch in batches for at in batch["id"].to_pylist()):
+                yield _one(number, work(number))
 
         if not numbers:
             return []
-        table = spark.createDataFrame(pa.table({"number": pa.array(numbers, pa.int64())}))
-        return _collected(table.repartition(min(len(numbers), _tasks(spark))).mapInArrow(worker, _TOLD))
+        each = spark.range(0, len(numbers), 1, min(len(numbers), _tasks(spark)))
+        return _collected(each.mapInArrow(worker, _TOLD))
 
     return spread
 
