@@ -135,11 +135,9 @@ class Outbox:
         self.load(connection)
 
     @property
-    def needs(self) -> str:
-        """What there is too much of, "rows" or "bytes", while it is made coarser: bytes down to a little below."""
-        if self.rows > self.rows_most:
-            return "rows"
-        return "bytes" if self.bytes_held > self.bytes_most - self.bytes_most // EASED else ""
+    def excess(self) -> tuple[int, int]:
+        """So many rows, and bytes, are too many while it is made coarser: bytes down to a little below the budget."""
+        return self.rows - self.rows_most, self.bytes_held - self.bytes_most + self.bytes_most // EASED
 
     def cheaper(self, rows: int, cost: int) -> None:
         """So many rows and bytes fewer."""

@@ -6,7 +6,7 @@ import re
 from array import array
 from bisect import bisect_right
 from functools import cache
-from itertools import pairwise
+from itertools import compress, pairwise
 
 from sluicegate_agent.backlog.rows import READING_COST, ROW_COST, encoded
 from sluicegate_agent.streams import SINGLES_MOST
@@ -31,7 +31,7 @@ class Lane:
         self.held = self.carried = self.end = self.least = 0
         self.sections = array("I")
         # No neighbours are finer than `_finest`; of those none are before `_pair`. No singles are before `_lightest`.
-        self._finest = self._pair = self._lightest = 0
+        self._finest, self._pair, self._lightest = 1, 0, 0
 
     def __len__(self) -> int:
         return len(self.firsts)
@@ -116,20 +116,56 @@ class Lane:
             self._lightest = at
         return fewer * READING_COST
 
-    def merge(self, at: int) -> int:
-        """Rows `at` and the next are one now, with its single readings while they are few; the bytes that saves."""
-        singles, others = self.singles[at], self.singles[at + 1]
-        both = singles + others if singles and others and singles + others <= SINGLES_MOST else 0
-        before = encoded(self.carried)
-        if self.sections:
-            self.carried -= self.sections.pop(at + 1)
-        self.held += both - singles - others
-        self.singles[at] = both
-        n = self.following(at + 1) - self.firsts[at]
-        self.classes[at] = n.bit_length()
-        del self.firsts[at + 1], self.classes[at + 1], self.singles[at + 1]
-        self._lightest -= self._lightest > at + 1
-        return ROW_COST + (singles + others - both) * READING_COST + before - encoded(self.carried)
+    def lighten(self, most: int, floor: int, least: int, enough: int) -> tuple[list[int], int]:
+        """The oldest rows lose their single readings: at most so many rows, while `floor` readings are held.
+
+        It ends before one of at most `least`, or once `enough` bytes are saved. Where they begin, and the bytes saved.
+        """
+        found, saved = list[int](), 0
+        while len(found) < most and self.held >= floor and saved < enough:
+            at = self.first_with_singles()
+            if at is None or self.singles[at] <= least:
+                break
+            saved += self.keeps(at, 0)
+            found.append(self.firsts[at])
+        return found, saved
+
+    def coarsen(self, most: int, enough: int) -> tuple[list[int], list[int], int]:
+        """Merge the oldest of the finest neighbours, at least once, at most so often, until `enough` bytes are saved.
+
+        There must be two rows. A merged row keeps its single readings while they are few. Where such rows begin, where
+        those began that are gone, and the bytes saved. It may end early: neighbours that are left are coarser.
+        """
+        begin, before = self.finest_pair(), self.cost
+        find, firsts, classes, singles = _neighbours(self._finest).search, self.firsts, self.classes, self.singles
+        merged, gone, at, other, rows = list[int](), list[int](), begin, begin, len(self.firsts)
+        pair = find(classes, begin)
+        while pair is not None:
+            at, other = pair.start(), pair.end() - 1
+            few, more = singles[at], singles[other]
+            singles[at] = few + more if few and more and few + more <= SINGLES_MOST else 0
+            self.held += singles[at] - few - more
+            if self.sections:
+                self.carried -= self.sections[other]
+            classes[at] = ((firsts[other + 1] if other + 1 < rows else self.end) - firsts[at]).bit_length()
+            classes[other] = _GONE
+            merged.append(firsts[at])
+            gone.append(firsts[other])
+            if len(gone) == most or before - self.cost + len(gone) * ROW_COST >= enough:
+                break
+            pair = find(classes, at)
+        self._pair = at - classes.count(_GONE, 0, at)
+        self._lightest -= classes.count(_GONE, 0, self._lightest)
+        self._close_up(begin, other + 1)
+        return merged, gone, before - self.cost
+
+    def _close_up(self, begin: int, end: int) -> None:
+        """Nothing is left of rows that are gone."""
+        kept = self.classes[begin:end]
+        for column in (self.firsts, self.sections):
+            column[begin:end] = array(column.typecode, compress(column[begin:end], kept))
+        self.singles[begin:end] = bytes(compress(self.singles[begin:end], kept))
+        self.classes[begin:end] = kept.translate(None, bytes([_GONE]))
 
     def dropped(self, rows: int) -> None:
         """The oldest rows are gone."""
@@ -141,8 +177,10 @@ class Lane:
 
 
 _ANY = re.compile(b"[^\\x00]")
+#: The class of a row that is merged into the one before it: no row has no reading.
+_GONE = 0
 
 
 @cache
 def _neighbours(largest: int) -> re.Pattern[bytes]:
-    return re.compile(b"[\\x00-\\x%02x]{2}" % largest)
+    return re.compile(b"[\\x01-\\x%02x]\\x00*[\\x01-\\x%02x]" % (largest, largest))

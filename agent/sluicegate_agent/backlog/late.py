@@ -7,13 +7,21 @@ A row that has only what came late says so by its flags, its gap and its times. 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from sluicegate.format.bucket import PACKED, Bucket
 from sluicegate.format.late import LATE_NAME, CameLate
 from sluicegate_agent import carried
 from sluicegate_agent.identity.returned import of_row
 from sluicegate_agent.streams import Closed
+
+#: Of a packed bucket the byte with the sign of its gap, which is less than 0 where readings came late.
+_SIGN = 8 * Bucket._fields.index("gap") + 7
+
+
+def may_say_more(items: Iterable[Closed]) -> bool:
+    """Whether any of these rows carries something, or takes back what was told: most do not."""
+    return any(len(item.bucket) > PACKED or item.bucket[_SIGN] & 0x80 for item in items)
 
 
 def came_late(items: Sequence[Closed]) -> tuple[CameLate | None, bool]:

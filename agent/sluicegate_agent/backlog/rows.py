@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from sluicegate.format.bucket import PACKED, Bucket, merge_packed
 from sluicegate.format.late import LATE_NAME, NEVER, CameLate
 from sluicegate_agent import carried
-from sluicegate_agent.backlog.late import came_late
+from sluicegate_agent.backlog.late import came_late, may_say_more
 from sluicegate_agent.carried import unpack_readings
 from sluicegate_agent.streams import Closed
 
@@ -18,7 +18,7 @@ from sluicegate_agent.streams import Closed
 ROW_COST = PACKED * 4 // 3 + 64
 #: The same for a single reading of 16 bytes.
 READING_COST = 22
-DELETE = "DELETE FROM outbox WHERE stream = ? AND first = ?"
+DELETE = "DELETE FROM outbox WHERE stream = ? AND first >= ? AND first < ?"
 _INSERT = "INSERT INTO outbox VALUES (?, ?, ?, ?, ?)"
 _SELECT = "SELECT first, bucket, readings, crc FROM outbox WHERE stream = ? AND first >= ? AND first < ? ORDER BY first"
 _KEY = struct.Struct("<qq")
@@ -38,13 +38,16 @@ def insert_rows(connection: sqlite3.Connection, stream: int, closed: Iterable[Cl
 def rows_of(connection: sqlite3.Connection, stream: int, begin: int, end: int) -> Iterator[Closed]:
     """A stream's rows of the ordinals from `begin` to before `end`. Raises sqlite3.DatabaseError for damaged ones."""
     for first, bucket, readings, crc in connection.execute(_SELECT, (stream, begin, end)):
+        if crc is None:
+            unpacked(bucket)  # nothing else says whether it is one
         n = int.from_bytes(bucket[8:16], "little")
         yield Closed(first, n, *sound(stream, first, bucket, readings, crc))
 
 
 def check_of(stream: int, first: int, bucket: bytes, readings: bytes | None) -> int:
     """A row's checksum: the pages of a store have none, and a number that a medium changed looks like any other."""
-    return zlib.crc32(readings or b"", zlib.crc32(bucket, zlib.crc32(_KEY.pack(stream, first))))
+    of_bucket = zlib.crc32(bucket, zlib.crc32(_KEY.pack(stream, first)))
+    return zlib.crc32(readings, of_bucket) if readings else of_bucket
 
 
 def sound(
@@ -86,20 +89,22 @@ def one_of(items: Sequence[Closed], names: tuple[str, ...], *, keeps: bool, alon
     `alone`: it is the only row of its stream, for which there is room, and for nothing beside it but since when its
     first loss is. Raises sqlite3.DatabaseError for rows that are none.
     """
-    first, n = items[0].first, sum(item.n for item in items)
-    late, takes_back = came_late(items)
-    if late is not None and (alone or (len(items) == 1 and late.begin == NEVER and len(late.rows) < 2)):
-        late, takes_back = _since(late, items), len(items) == 1  # a bucket that was not merged says it, more or less
+    first, n = items[0].first, items[-1].first + items[-1].n - items[0].first
     try:
         bucket = merge_packed([item.bucket[:PACKED] for item in items])
     except ValueError as error:
         raise sqlite3.DatabaseError(f"a row of the table outbox is malformed: {error}") from error
+    readings = _joined([item.readings or b"" for item in items]) if keeps else None
+    if not names and not may_say_more(items):
+        return Closed(first, n, bucket, readings)
+    late, takes_back = came_late(items)
+    if late is not None and (alone or (len(items) == 1 and late.begin == NEVER and len(late.rows) < 2)):
+        late, takes_back = _since(late, items), len(items) == 1  # a bucket that was not merged says it, more or less
     if not takes_back and (merged := Bucket.unpack(bucket)).gap < 0:
         bucket = merged._replace(gap=0).pack()
     parts = carried.Parts() if keeps else _parts(items, names)
     if late is not None:
         parts[LATE_NAME] = late.pack()
-    readings = _joined([item.readings or b"" for item in items]) if keeps else None
     return Closed(first, n, carried.joined(bucket, parts), readings)
 
 
@@ -111,8 +116,6 @@ def _since(late: CameLate, items: Sequence[Closed]) -> CameLate | None:
 
 def _parts(items: Sequence[Closed], names: tuple[str, ...]) -> carried.Parts:
     """What neighbours carry together, but for what came late."""
-    if not names and all(len(item.bucket) <= PACKED for item in items):
-        return {}
     parts = parts_of(items[0].bucket, items[0].readings, names)
     for item in items[1:]:
         parts = carried.merged(parts, parts_of(item.bucket, item.readings, names))

@@ -18,6 +18,8 @@ from sluicegate_agent.behind import Behind
 from sluicegate_agent.streams import Closed
 
 Lanes = dict[int, Lane]
+#: No number of bytes is enough.
+_NEVER = 1 << 62
 
 
 class Budget(Protocol):
@@ -29,8 +31,8 @@ class Budget(Protocol):
     merges: int
 
     @property
-    def needs(self) -> str:
-        """What there is too much of: "rows", "bytes", or nothing."""
+    def excess(self) -> tuple[int, int]:
+        """So many rows, and bytes, there are too many; not more than 0 where there are not."""
 
     def cheaper(self, rows: int, cost: int) -> None:
         """So many rows and bytes fewer."""
@@ -44,15 +46,17 @@ class Largest:
         self._heap = [(-size(lane), stream) for stream, lane in lanes.items()]
         heapify(self._heap)
 
-    def find(self) -> tuple[int, Lane]:
-        """Its stream, and it; an empty one where there is none."""
-        while self._heap:
-            size, stream = self._heap[0]
+    def find(self) -> tuple[int, Lane, int]:
+        """Its stream, it, and the size down to which no other is as large; an empty one where there is none."""
+        heap = self._heap
+        while heap:
+            size, stream = heap[0]
             lane = self._lanes[stream]
             if -self._size(lane) == size:
-                return stream, lane
-            heapreplace(self._heap, (-self._size(lane), stream))
-        return 0, Lane()
+                rival, other = min(heap[1:3], default=(0, stream))  # it may be less by now, and is never more
+                return stream, lane, -rival + (other < stream)
+            heapreplace(heap, (-self._size(lane), stream))
+        return 0, Lane(), 0
 
 
 class Squeeze:
@@ -61,45 +65,58 @@ class Squeeze:
     def __init__(self, outbox: Budget) -> None:
         self._outbox = outbox
         self._by_rows, self._by_singles = Largest(outbox.lanes, len), Largest(outbox.lanes, lambda lane: lane.held)
-        self._changed: dict[int, set[int]] = {}  # by stream, where rows begin that are others than in the table
+        self.changed: dict[int, set[int]] = {}  # by stream, where rows begin that are others than in the table
 
     def decide(self, most: int) -> int:
         """At most so many steps; those taken. It ends early where no stream has two rows left."""
         steps = 0
-        while steps < most and (needs := self._outbox.needs):
-            if not (self._merge() if needs == "rows" else self._lighten()):
+        while steps < most:
+            rows, cost = self._outbox.excess
+            if rows > 0:
+                taken = self._merge(min(most - steps, rows), _NEVER)
+            elif cost > 0:
+                taken = self._lighten(most - steps, cost)
+            else:
                 break
-            steps += 1
+            if not taken:
+                break
+            steps += taken
         return steps
 
-    def _lighten(self) -> bool:
-        stream, lane = self._by_singles.find()
-        at = lane.first_with_singles()
-        if at is None or (lane.singles[at] <= lane.least and self._may_merge):
-            return self._merge()
-        self._outbox.cheaper(0, lane.keeps(at, 0))
-        self._changed.setdefault(stream, set()).add(lane.firsts[at])
-        return True
+    def _lighten(self, most: int, enough: int) -> int:
+        """Take single readings from the rows of one stream; where there are none, or few, merge. The steps taken."""
+        stream, lane, floor = self._by_singles.find()
+        if not lane.held:
+            return self._merge(most, enough)
+        least = lane.least if lane.least and self._may_merge else 0
+        lightened, saved = lane.lighten(most, floor, least, enough)
+        if not lightened:
+            return self._merge(1, enough)
+        self._outbox.cheaper(0, saved)
+        self.changed.setdefault(stream, set()).update(lightened)
+        return len(lightened)
 
     @property
     def _may_merge(self) -> bool:
         return len(self._by_rows.find()[1]) > 1
 
-    def _merge(self) -> bool:
-        stream, lane = self._by_rows.find()
-        if len(lane) < 2:
-            return False
-        at = lane.finest_pair()
-        changed = self._changed.setdefault(stream, set())
-        changed.add(lane.firsts[at])
-        changed.discard(lane.firsts[at + 1])
-        self._outbox.cheaper(1, lane.merge(at))
-        self._outbox.merges += 1
-        return True
+    def _merge(self, most: int, enough: int) -> int:
+        """Merge rows of one stream; how often."""
+        stream, lane, floor = self._by_rows.find()
+        rows = len(lane)
+        if rows < 2:
+            return 0
+        merged, gone, saved = lane.coarsen(min(most, rows - max(floor, 2) + 1), enough)
+        changed = self.changed.setdefault(stream, set())
+        changed.update(merged)
+        changed.difference_update(gone)
+        self._outbox.cheaper(len(gone), saved)
+        self._outbox.merges += len(gone)
+        return len(gone)
 
     def apply(self, connection: sqlite3.Connection) -> None:
         """Have the rows be as was decided, inside the caller's transaction."""
-        for stream, changed in self._changed.items():
+        for stream, changed in self.changed.items():
             self._apply(connection, stream, sorted(changed))
 
     def _apply(self, connection: sqlite3.Connection, stream: int, changed: list[int]) -> None:
@@ -115,10 +132,11 @@ class Squeeze:
 
     def _store(self, connection: sqlite3.Connection, stream: int, changed: list[int], end: int) -> None:
         """Write rows that changed; those packed before `end` get rows of their own with it."""
-        rows = [row for ordinals in self._ranges(stream, changed) for row in rows_of(connection, stream, *ordinals)]
+        ranges = self._ranges(stream, changed)
+        rows = [row for ordinals in ranges for row in rows_of(connection, stream, *ordinals)]
         unpacked = self._outbox.behind.unpack(connection, stream, end)
         coarser = self._coarsened(stream, [*rows, *unpacked], {*changed})
-        connection.executemany(DELETE, [(stream, row.first) for row in rows])
+        connection.executemany(DELETE, [(stream, *ordinals) for ordinals in ranges])
         insert_rows(connection, stream, coarser)
 
     def _ranges(self, stream: int, changed: Iterable[int]) -> list[tuple[int, int]]:
@@ -135,10 +153,10 @@ class Squeeze:
         """The buckets as the index has them; what it could not know of them is noted there."""
         lane, names = self._outbox.lanes[stream], self._outbox.carries.get(stream, ())
         found: list[Closed] = []
-        place, begin = lane.place(items[0].first) if items else 0, 0
-        while begin < len(items):
+        place, begin, count = lane.place(items[0].first) if items else 0, 0, len(items)
+        while begin < count:
             item, following, end = items[begin], lane.following(place), begin + 1
-            while end < len(items) and items[end].first < following:
+            while end < count and items[end].first < following:
                 end += 1
             if item.first in changed:
                 item = one_of(items[begin:end], names, keeps=lane.singles[place] > 0, alone=len(lane) == 1)
@@ -146,7 +164,7 @@ class Squeeze:
                     item = self._carrying(lane, place, item, items[begin:end])
             found.append(item)
             begin = end
-            if begin < len(items):
+            if begin < count:
                 place = place + 1 if items[begin].first == following else lane.place(items[begin].first)
         return found
 

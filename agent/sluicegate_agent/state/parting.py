@@ -130,7 +130,7 @@ def _take_along(connection: sqlite3.Connection, stream: Stream, incarnation: str
             moved = moved if following else _since(moved, int(stream.incarnation, 16))
             insert_rows(connection, number, [moved])
             following += each.n
-        connection.executemany(DELETE, [(stream.number, each.first) for each in some])
+        connection.executemany(DELETE, [(stream.number, each.first, each.first + each.n) for each in some])
     return number
 
 
