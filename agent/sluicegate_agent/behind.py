@@ -273,6 +273,6 @@ def _refolded(plain: bytes) -> tuple[list[Closed], int]:
 
 
 def _size(closed: list[Closed]) -> int:
-    """Bytes of closed buckets in memory, their objects among them."""
-    held = sum([len(item.bucket) + len(item.readings or b"") for item in closed])
-    return held + len(closed) * CLOSED_OBJECTS
+    """Bytes of closed buckets in memory, at least one, their objects among them."""
+    _, _, buckets, readings, _ = zip(*closed, strict=True)
+    return sum(map(len, buckets)) + sum(map(len, filter(None, readings))) + len(closed) * CLOSED_OBJECTS

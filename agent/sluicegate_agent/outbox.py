@@ -121,11 +121,14 @@ class Outbox:
         self._note(stream, rows)
 
     def _note(self, stream: int, rows: list[Closed]) -> None:
+        if not rows:
+            return
         lane = self._lane(stream)
         before = lane.cost
-        singles = [len(item.readings or b"") // 16 for item in rows]
-        sections = [max(0, len(item.bucket) - PACKED) for item in rows]
-        lane.extend([item.first for item in rows], [item.n for item in rows], singles, sections)
+        firsts, sizes, buckets, readings, _ = zip(*rows, strict=True)
+        singles = [len(each) // 16 if each else 0 for each in readings]
+        sections = [max(0, length - PACKED) for length in map(len, buckets)]
+        lane.extend(firsts, sizes, singles, sections)
         self.rows += len(rows)
         self._cost += lane.cost - before
 

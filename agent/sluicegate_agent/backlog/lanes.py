@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_right
+from collections.abc import Sequence
 from functools import cache
 from itertools import compress, pairwise
 
@@ -69,12 +70,12 @@ class Lane:
         """A row after the newest; its size class is the number of binary digits of n."""
         self.extend([first], [n], [singles], [section])
 
-    def extend(self, firsts: list[int], sizes: list[int], singles: list[int], sections: list[int]) -> None:
-        """Rows after the newest, as `append` takes each."""
-        if not firsts:
-            return
+    def extend(
+        self, firsts: Sequence[int], sizes: Sequence[int], singles: Sequence[int], sections: Sequence[int]
+    ) -> None:
+        """Rows after the newest, at least one, as `append` takes each."""
         self.firsts.extend(firsts)
-        self.classes += bytes([n.bit_length() for n in sizes])
+        self.classes += bytes(map(int.bit_length, sizes))
         self.singles += bytes(singles)
         self.held += sum(singles)
         self.end = firsts[-1] + sizes[-1]
