@@ -193,13 +193,15 @@ class Epoch:
 
     def put_next(self, content: int, time: int | None) -> None:
         """Mark the number after the newest."""
-        if self.few is not None or self.high < self.start + FIRST:
-            self.put(self.high + 1, content, time)
+        number = self.high = self.high + 1
+        self.high_time, self.changed = time, True
+        if self.few is not None or number - self.start < FIRST:
+            self._let_go(number)
+            self.mark(number, content)
             return
-        at = (self.high + 1) % self.horizon
+        at = number % self.horizon
         self.ring[at] = content
         self.blocks.add(at // BLOCK)
-        self.high, self.high_time, self.changed = self.high + 1, time, True
 
     def put_run(self, contents: array[int], time: int) -> None:
         """Mark the numbers after the newest, each with what it said; `time` is the last one's."""
@@ -259,12 +261,16 @@ class Epoch:
     def _pass_to(self, number: int) -> None:
         self._pass_over(self.high + 1, number)
         if self.few is not None:
-            oldest = number - self.horizon
-            if oldest >= self.base:  # else none is as old as that
-                self.few = {n: said for n, said in self.few.items() if n > oldest or n - self.start < FIRST}
+            self._let_go(number)
         else:
             self._clear(max(self.high + 1, number - self.horizon + 1), number)
         self.high = number
+
+    def _let_go(self, number: int) -> None:
+        """Of those in the list none is beyond the horizon of this number, but for the first ones."""
+        oldest = number - self.horizon
+        if self.few is not None and oldest >= self.base:  # else none is as old as that
+            self.few = {n: said for n, said in self.few.items() if n > oldest or n - self.start < FIRST}
 
     def _clear(self, start: int, end: int) -> None:
         for number in range(start, end):

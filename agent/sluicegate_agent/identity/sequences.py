@@ -59,7 +59,8 @@ class Sequences:
     @property
     def missing(self) -> int:
         """Numbers that were passed over so far, whether they came late or not."""
-        return max(0, min(tally.MOST, self._carried + sum(epoch.missing for _, epoch in self._epochs())))
+        found = [epoch.missing for chain in self._chains.values() for epoch in chain]
+        return max(0, min(tally.MOST, self._carried + sum(found)))
 
     def tally(self, number: int | None) -> int:
         """What the message of this number, which is counted, says of losses; of those below all the next does."""
@@ -88,8 +89,7 @@ class Sequences:
         self.touched = self.unconfirmed = True
         key = NO_EPOCH if epoch is None else epoch_key(epoch)
         self._stamp, self._late = self._commit if comes_again else 0, {}
-        if self._loaded_until:
-            self._count_loaded()
+        self._count_loaded(1)
         chain, run = self._chains.get(key), self.run_of(epoch)
         if run is not None and number == run.awaited:
             return self._next(run, content, time)
@@ -126,16 +126,14 @@ class Sequences:
         """A message with the number that its `run_of` awaits is new: what it says, its time. Otherwise as `check`."""
         self.touched = self.unconfirmed = True
         self._stamp = self._commit if comes_again else 0
-        if self._loaded_until:
-            self._count_loaded()
+        self._count_loaded(1)
         self._next(run, content, time)
 
     def take_run(self, run: Epoch, contents: array[int], time: int, *, comes_again: bool) -> None:
         """The same of messages with that number and those after it: what each says; the last one's time."""
         self.touched = self.unconfirmed = True
         self._stamp = self._commit if comes_again else 0
-        for _ in range(min(self._loaded_until, len(contents))):
-            self._count_loaded()
+        self._count_loaded(len(contents))
         run.put_run(contents, time)
         run.last = max(run.last, self._stamp)
 
@@ -389,10 +387,10 @@ class Sequences:
         self._forget()
         self.unconfirmed = waits or self._more > 0
 
-    def _count_loaded(self) -> None:
+    def _count_loaded(self, messages: int) -> None:
         """What was on its way when the agent ended has come again before so many messages: then epochs are free."""
-        self._loaded_until -= 1
-        if not self._loaded_until:
+        before, self._loaded_until = self._loaded_until, max(0, self._loaded_until - messages)
+        if before and not self._loaded_until:
             for _, epoch in self._epochs():
                 epoch.last = self._commit if epoch.last == LOADED else epoch.last
 
@@ -446,5 +444,6 @@ class Sequences:
         if self.touched:
             self.heard_at = clock.monotonic()
         self.touched = False
-        for _, epoch in self._epochs():
-            epoch.saved()
+        for chain in self._chains.values():
+            for epoch in chain:
+                epoch.saved()

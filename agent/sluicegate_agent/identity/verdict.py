@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from hashlib import blake2b
 from itertools import chain
@@ -63,8 +63,13 @@ def content_of(message: Message, decoded: Decoded, *, timed: bool) -> int:
 
 def contents_of(streams: Iterable[tuple[str, str]], times: array[int], values: Sequence[array[float]]) -> array[int]:
     """The same of messages with a time and one value a stream (stream, path) each, given as columns."""
-    form, columns = form_of(streams), chain.from_iterable((times, column) for column in values)
-    return array("I", [_four_bytes((form % said).encode()) for said in zip(times, *columns, strict=True)])
+    form = form_of(streams)
+    return array("I", [_four_bytes((form % said).encode()) for said in said_of(times, values)])
+
+
+def said_of(times: array[int], values: Sequence[array[float]]) -> Iterator[tuple[float, ...]]:
+    """What goes into the places of a form, message by message."""
+    return zip(times, *chain.from_iterable((times, column) for column in values), strict=True)
 
 
 def form_of(streams: Iterable[tuple[str, str]]) -> str:
@@ -73,9 +78,9 @@ def form_of(streams: Iterable[tuple[str, str]]) -> str:
     return f"(%d, [{told}])"
 
 
-def content_in(form: str, time: int, values: Iterable[float]) -> int:
+def content_in(form: str, said: tuple[float, ...]) -> int:
     """The same of one message."""
-    return _four_bytes((form % (time, *[said for value in values for said in (time, value)])).encode())
+    return _four_bytes((form % said).encode())
 
 
 def _four_bytes(said: bytes) -> int:

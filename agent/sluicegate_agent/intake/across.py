@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sluicegate.constants import LARGEST
 from sluicegate.format.items import columns
 from sluicegate_agent import faults
-from sluicegate_agent.identity.verdict import content_in, form_of
+from sluicegate_agent.identity.verdict import content_in, form_of, said_of
 from sluicegate_agent.messages import Message, Unreadable
 from sluicegate_agent.payloads.documents import EARLIEST, LATEST, Plain, epoch_of, plain_paths
 from sluicegate_agent.payloads.text import parse
@@ -144,9 +144,9 @@ class Across:
         pipeline.identities.bare.all_passed(messages)
         pipeline.wait_for_commit(messages)
         guard, entry, folding = pipeline.guard, pipeline.entry, pipeline.folding
-        rows = zip(*values, strict=True)
-        for message, (lane, sequences, run, _), time, row in zip(messages, awaited, times, rows, strict=False):
-            sequences.take_next(run, content_in(lane.form, time, row), time, comes_again=message.qos > 0)
+        columns = said_of(times, values), times, zip(*values, strict=True)
+        for message, (lane, sequences, run, _), said, time, row in zip(messages, awaited, *columns, strict=False):
+            sequences.take_next(run, content_in(lane.form, said), time, comes_again=message.qos > 0)
             guard.heard(message.topic, time - arrival)
             missing = sequences.missing
             entry.heard_run(lane.source, message.topic, missing)
