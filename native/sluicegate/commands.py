@@ -57,6 +57,11 @@ class LazyGroup(click.Group):
             raise click.ClickException(f"entry point {cmd_name} = {entry.value} of {GROUP} is not a click command")
         return command
 
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """As of every group: a name that is none is compared with those in `commands`."""
+        self.commands = {name: click.Command(name) for name in self.list_commands(ctx)}
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The commands under the section that says where they run."""
         listed = self.list_commands(ctx)

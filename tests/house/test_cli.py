@@ -50,6 +50,18 @@ def outcome(
     return ending.value.code, capsys.readouterr().err
 
 
+@pytest.mark.skipif(not hasattr(click, "NoSuchCommand"), reason="this click suggests no command")
+def test_a_misspelt_command_is_told_which_was_meant(capsys: pytest.CaptureFixture[str]) -> None:
+    """At the root and in each group below it."""
+    context = click.Context(commands.root)
+    groups = {name: commands.root.get_command(context, name) for name in commands.root.list_commands(context)}
+    found = [(name, each.list_commands(context)[0]) for name, each in groups.items() if isinstance(each, click.Group)]
+    assert found
+    for *group, meant in [("check",), ("self-test",), *found]:
+        assert commands.called([*group, meant[:1] + meant[2:]]) == cli.EXIT_USAGE
+        assert f"'{meant}'" in capsys.readouterr().err
+
+
 def test_help_lists_every_command_under_its_section() -> None:
     """`--help` reads like a short manual: each entry point has its line and a summary."""
     shown = run("--help")
