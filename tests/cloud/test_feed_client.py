@@ -152,7 +152,9 @@ def test_credentials_come_from_a_file_first(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(SourceError, match="cannot be read: No such file"):
         gateway.authorization(str(path))
     path.write_text(f'{{"user": "other", "password": 7, "note": "{SECRET}"}}')
-    with pytest.raises(SourceError, match="expected JSON with user and password") as caught:
+    with pytest.raises(
+        SourceError, match="expected JSON with user and password: `sluicegate cloud provision`"
+    ) as caught:
         gateway.authorization(str(path))
     assert SECRET not in str(caught.value)
     path.write_text(json.dumps({"url": "https://x/y", "user": "other", "password": "ö:1"}))

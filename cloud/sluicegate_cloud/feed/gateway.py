@@ -80,7 +80,8 @@ def authorization(file: str, environment: Mapping[str, str] = os.environ) -> str
         f"nothing says who reads at the gateway: set {CREDENTIALS} to the file that `sluicegate cloud provision` "
         f"wrote, or {USER} and {PASSWORD}, before Spark starts"
     )
-    user, password = credentials(Names(USER, PASSWORD, CREDENTIALS), nobody, file, environment)
+    names = Names(USER, PASSWORD, CREDENTIALS, "sluicegate cloud provision")
+    user, password = credentials(names, nobody, file, environment)
     return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
 
 

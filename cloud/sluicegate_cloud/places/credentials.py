@@ -14,11 +14,12 @@ _MOST = 1 << 16
 
 
 class Names(NamedTuple):
-    """What the environment calls name and password, and the file that has both."""
+    """What the environment calls name and password, and the file that has both; `maker`: the command that makes it."""
 
     user: str
     password: str
     file: str
+    maker: str = ""
 
 
 def credentials(
@@ -26,20 +27,21 @@ def credentials(
 ) -> tuple[str, str]:
     """Name and password. Raises SourceError, which shows neither; `nobody`: what it says where there are none."""
     if path := file or environment.get(names.file):
-        return _of_file(path, names.file)
+        return _of_file(path, names)
     if environment.get(names.user) and names.password in environment:
         return environment[names.user], environment[names.password]
     raise SourceError(nobody)
 
 
-def _of_file(path: str, variable: str) -> tuple[str, str]:
+def _of_file(path: str, names: Names) -> tuple[str, str]:
     try:
         with Path(path).open("rb") as file:
             told = json.loads(file.read(_MOST))
         if isinstance(told["user"], str) and isinstance(told["password"], str):
             return told["user"], told["password"]
     except OSError as error:
-        raise SourceError(f"credentials {path!r} cannot be read: {error.strerror}; {variable} names it") from error
+        raise SourceError(f"credentials {path!r} cannot be read: {error.strerror}; {names.file} names it") from error
     except (ValueError, KeyError, TypeError):
         pass
-    raise SourceError(f"credentials {path!r}: expected JSON with user and password")
+    remedy = f": `{names.maker}` makes such a file" if names.maker else ""
+    raise SourceError(f"credentials {path!r}: expected JSON with user and password{remedy}")
