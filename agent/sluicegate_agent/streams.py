@@ -115,11 +115,8 @@ class Stream:
 
     def take(self, value: float, time: int, missing: int, doubt: int = 0) -> None:
         """Have one finite reading wait for `settle`; one in doubt is folded at once. See `add`."""
-        if doubt or missing != self._missing:
-            self.settle()
-            self._missing = missing
-        if self.new_times is _NO_TIMES:
-            self.new_times, self.new_values = array("q"), self._column()
+        if doubt or missing != self._missing or self.new_times is _NO_TIMES:
+            self._begin_run(missing)
         self.new_values.append(value)
         self.new_times.append(time)
         self.changed = True
@@ -128,14 +125,18 @@ class Stream:
 
     def take_many(self, values: array[float], times: array[int], missing: int) -> None:
         """The same of several."""
-        if missing != self._missing:
-            self.settle()
-            self._missing = missing
-        if self.new_times is _NO_TIMES:
-            self.new_times, self.new_values = array("q"), self._column()
+        if missing != self._missing or self.new_times is _NO_TIMES:
+            self._begin_run(missing)
         self.new_values += values
         self.new_times += times
         self.changed = True
+
+    def _begin_run(self, missing: int) -> None:
+        """What comes now says this of losses, and is folded apart from what was taken before."""
+        self.settle()
+        self._missing = missing
+        if self.new_times is _NO_TIMES:
+            self.new_times, self.new_values = array("q"), self._column()
 
     def _column(self) -> array[float]:
         """For values of its kind."""
