@@ -127,7 +127,8 @@ class Outbox:
         before = lane.cost
         firsts, sizes, buckets, readings, _ = zip(*rows, strict=True)
         singles = [len(each) // 16 if each else 0 for each in readings]
-        sections = [max(0, length - PACKED) for length in map(len, buckets)]
+        lengths = [*map(len, buckets)]
+        sections = [max(0, length - PACKED) for length in lengths] if max(lengths) > PACKED else bytes(len(rows))
         lane.extend(firsts, sizes, singles, sections)
         self.rows += len(rows)
         self._cost += lane.cost - before
