@@ -122,14 +122,15 @@ class Lane:
 
         It ends before one of at most `least`, or once `enough` bytes are saved. Where they begin, and the bytes saved.
         """
-        found, saved = list[int](), 0
-        while len(found) < most and self.held >= floor and saved < enough:
+        found, before = list[int](), self.held
+        while len(found) < most and self.held >= floor and (before - self.held) * READING_COST < enough:
             at = self.first_with_singles()
             if at is None or self.singles[at] <= least:
                 break
-            saved += self.keeps(at, 0)
+            self.held -= self.singles[at]
+            self.singles[at] = 0
             found.append(self.firsts[at])
-        return found, saved
+        return found, (before - self.held) * READING_COST
 
     def coarsen(self, most: int, enough: int) -> tuple[list[int], list[int], int]:
         """Merge the oldest of the finest neighbours, at least once, at most so often, until `enough` bytes are saved.
@@ -137,7 +138,7 @@ class Lane:
         There must be two rows. A merged row keeps its single readings while they are few. Where such rows begin, where
         those began that are gone, and the bytes saved. It may end early: neighbours that are left are coarser.
         """
-        begin, before = self.finest_pair(), self.cost
+        begin, before, saved = self.finest_pair(), self.carried, 0
         find, firsts, classes, singles = _neighbours(self._finest).search, self.firsts, self.classes, self.singles
         merged, gone, at, other, rows = list[int](), list[int](), begin, begin, len(self.firsts)
         pair = find(classes, begin)
@@ -145,6 +146,7 @@ class Lane:
             at, other = pair.start(), pair.end() - 1
             few, more = singles[at], singles[other]
             singles[at] = few + more if few and more and few + more <= SINGLES_MOST else 0
+            saved += ROW_COST + (few + more - singles[at]) * READING_COST
             self.held += singles[at] - few - more
             if self.sections:
                 self.carried -= self.sections[other]
@@ -152,13 +154,13 @@ class Lane:
             classes[other] = _GONE
             merged.append(firsts[at])
             gone.append(firsts[other])
-            if len(gone) == most or before - self.cost + len(gone) * ROW_COST >= enough:
+            if len(gone) == most or saved + encoded(before) - encoded(self.carried) >= enough:
                 break
             pair = find(classes, at)
         self._pair = at - classes.count(_GONE, 0, at)
         self._lightest -= classes.count(_GONE, 0, self._lightest)
         self._close_up(begin, other + 1)
-        return merged, gone, before - self.cost
+        return merged, gone, saved + encoded(before) - encoded(self.carried)
 
     def _close_up(self, begin: int, end: int) -> None:
         """Nothing is left of rows that are gone."""

@@ -21,7 +21,10 @@ _SIGN = 8 * Bucket._fields.index("gap") + 7
 
 def may_say_more(items: Iterable[Closed]) -> bool:
     """Whether any of these rows carries something, or takes back what was told: most do not."""
-    return any(len(item.bucket) > PACKED or item.bucket[_SIGN] & 0x80 for item in items)
+    said = 0
+    for item in items:  # `any` takes twice as long
+        said |= item.bucket[_SIGN] & 0x80 | (len(item.bucket) > PACKED)
+    return bool(said)
 
 
 def came_late(items: Sequence[Closed]) -> tuple[CameLate | None, bool]:

@@ -154,8 +154,9 @@ class Squeeze:
         lane, names = self._outbox.lanes[stream], self._outbox.carries.get(stream, ())
         found: list[Closed] = []
         place, begin, count = lane.place(items[0].first) if items else 0, 0, len(items)
+        firsts, last = lane.firsts, len(lane) - 1
         while begin < count:
-            item, following, end = items[begin], lane.following(place), begin + 1
+            item, following, end = items[begin], firsts[place + 1] if place < last else lane.end, begin + 1
             while end < count and items[end].first < following:
                 end += 1
             if item.first in changed:
