@@ -8,8 +8,10 @@ Delta Lake VERSION, which is the one that was tried with this project's Spark.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -87,8 +89,8 @@ def _published(spark: SparkSession, store: Store, version: Version, named: str) 
     if since is not None and since >= version.number:
         return 0
     before = store.load(since) if since in store.numbers() else None
-    note = {"place": str(store.root), "version": version.number, "identity": version.identity}
-    note["made_us"] = version.made_us
+    note: dict[str, Any] = {"place": str(store.root), "version": version.number, "identity": version.identity}
+    note |= {"made_us": version.made_us, "since": before.number if before else None}
     with with_setting(spark, _NOTE, json.dumps({"sluicegate": note})):
         changes = _changes(spark, store, before, version)
         return _merged(spark, changes, named, [*columns], _keys(version), everything=before is None)
@@ -96,6 +98,21 @@ def _published(spark: SparkSession, store: Store, version: Version, named: str) 
 
 def _since(spark: SparkSession, store: Store, version: Version, named: str) -> int | None:
     """The version that is there; None where no commit that is kept tells. Raises SinkError for another table's."""
+    notes = _notes(spark, named)
+    told = next(notes, None)
+    if told is None:
+        return None
+    if told["place"] != str(store.root):
+        raise SinkError(f"{named} has the windows of {told['place']}: publish {store.root} elsewhere")
+    former = next(notes, None) if told.get("since") is not None else None
+    if former is not None and int(former["version"]) != told["since"]:
+        return None  # another published after this one had looked: there are rows of both
+    number = int(told["version"])
+    return number if is_same(store, version, number, told.get("identity"), told.get("made_us")) else None
+
+
+def _notes(spark: SparkSession, named: str) -> Iterator[dict[str, Any]]:
+    """The notes of commits of ours whose rows are there, the newest first."""
     history = spark.sql(f"DESCRIBE HISTORY {named}").where(f"userMetadata is not null or operation = '{_RESTORE}'")
     commits = history.orderBy(sf.desc("version")).select("version", "operation", "operationParameters", "userMetadata")
     restored: int | None = None
@@ -104,18 +121,11 @@ def _since(spark: SparkSession, store: Store, version: Version, named: str) -> i
             continue  # what it brought is gone again
         if operation == _RESTORE:
             if not (to := parameters.get("version")):
-                return None  # it was asked for by a time
+                return  # it was asked for by a time
             restored = int(to)
             continue
-        try:
-            told = json.loads(note)["sluicegate"]
-        except (ValueError, TypeError, KeyError):
-            continue  # a commit of somebody else's
-        if told["place"] != str(store.root):
-            raise SinkError(f"{named} has the windows of {told['place']}: publish {store.root} elsewhere")
-        number = int(told["version"])
-        return number if is_same(store, version, number, told.get("identity"), told.get("made_us")) else None
-    return None
+        with suppress(ValueError, TypeError, KeyError):  # else a commit of somebody else's
+            yield json.loads(note)["sluicegate"]
 
 
 def _changes(spark: SparkSession, store: Store, before: Version | None, now: Version) -> DataFrame:

@@ -104,7 +104,9 @@ class Noting:
 def test_a_table_made_anew_at_the_same_place_has_published_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its versions have the numbers of the old one's: the identity tells them apart, where it was noted."""
+    """Its versions have the numbers of the old one's: the identity tells them apart, where it was noted. Nor does a
+    commit say what is there that looked before the one before it came, or that was undone.
+    """
     monkeypatch.setattr(delta, "sf", SimpleNamespace(desc=str))
     rng = random.Random(3)
     documents = documents_of(random_fleet(rng, CUT, 1, 20, ordinary=True), "s", rng, lost=0.0)
@@ -126,6 +128,10 @@ def test_a_table_made_anew_at_the_same_place_has_published_nothing(
         ([1, told[new.identity] | {"version": 2}, told[new.identity], told[old.identity]], 1),
         ([2, "not ours", 0, told[new.identity] | {"version": 2}, told[new.identity]], 1),
         ([-1, told[new.identity]], None),
+        ([told[new.identity] | {"since": 3}, told[new.identity] | {"version": 3}], 1),
+        ([told[new.identity] | {"since": 3}, "not ours", told[new.identity] | {"version": 2}], None),
+        ([told[new.identity] | {"since": 3}], 1),
+        ([told[new.identity] | {"since": None}, told[new.identity] | {"version": 2}], 1),
     ):
         session: Any = Noting(notes)
         assert delta._since(session, store, new, "delta.`out`") == wanted
