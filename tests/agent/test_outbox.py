@@ -208,3 +208,15 @@ def test_refused_chunks_are_kept_up_to_a_number(store: sqlite3.Connection) -> No
     assert found == [(number, "other bytes") for number in range(4, REJECTED_KEPT + 4)]
     assert (outbox.sealed, outbox.rejected) == (0, REJECTED_KEPT)
     assert outbox.waiting(store, 9) == []
+
+
+def test_a_refused_chunk_stays_when_all_others_are_acknowledged(store: sqlite3.Connection) -> None:
+    """All that waited is gone at once, and what was set aside is no part of it."""
+    outbox = Outbox(store, 100, 1 << 20)
+    outbox.insert(store, 1, closed(8, 4))
+    for number in (1, 2, 3):
+        seal(store, outbox, number, 2)
+    outbox.reject(store, {"d::s::i::1": "other bytes"})
+    outbox.acknowledge(store, [f"d::s::i::{number}" for number in (2, 3)])
+    assert store.execute("SELECT number, reason FROM chunk").fetchall() == [(1, "other bytes")]
+    assert (outbox.sealed, outbox.rejected) == (0, 1)

@@ -147,6 +147,19 @@ def test_what_is_left_out_covers_nothing() -> None:
     assert sum(row["lost"] for row in rows) == sum(row["hole"] for row in rows) == 950
 
 
+def test_what_another_board_with_the_same_readings_has_sent_is_not_missing() -> None:
+    """B goes on from what A had by then: what is before its document is A's, though its own last one ended earlier."""
+    before = readings(1, 60)
+    a, b = (Board(before + readings(seed, 40, before[-1][0]), key) for seed, key in ((2, A), (3, B)))
+    cuts = {*range(0, 101, 10)}
+    a.write([0, 20, 60, 100], cuts)
+    b.write([0, 20], cuts)
+    b.write([40, 100], cuts)
+    rows = placed(a.documents, b.documents)
+    assert merged(rows, a, b) == Counter(existing(a, b))
+    assert sum(row["hole"] for row in rows) == 0
+
+
 def test_a_cloned_card_without_keys_is_told() -> None:
     """4,096 readings taken, of which half are one board's after the copy: they are missing, not forgotten."""
     before = readings(1, 1_024)

@@ -54,6 +54,14 @@ def test_a_merged_bucket_says_by_its_extra_what_came_late() -> None:
     assert came == (1, -1, NEVER, 5 * SECOND, 5 * SECOND, 0)
 
 
+def test_what_came_late_and_is_no_reading_of_the_stream_has_no_time() -> None:
+    """A bucket of one reading takes back three: that one has its own time, and nobody knows those of the others."""
+    first, second, third = closed(10, 5, 20)
+    [_, one, others] = gaps_of([first, second._replace(gap=-3), third])
+    assert one == (1, -1, NEVER, 5 * SECOND, 5 * SECOND, 0)
+    assert others == (1, -2, NEVER, NEVER, NEVER, NEVER)
+
+
 def test_what_a_document_misses_in_all_is_what_its_rows_say() -> None:
     """Where buckets were merged their gaps are not: the losses stay, and what was taken back is beside them."""
     first, second, third, fourth = closed(10, 5, 20, 30)
