@@ -160,6 +160,19 @@ def test_what_another_board_with_the_same_readings_has_sent_is_not_missing() -> 
     assert sum(row["hole"] for row in rows) == 0
 
 
+@pytest.mark.parametrize("seed", range(2, 6))
+def test_what_is_left_out_may_come_again_with_a_key(seed: int) -> None:
+    """Of nobody's key it may be A's readings once more; with B's it counts, whichever of the two is looked at first."""
+    a, b = Board(readings(1, 100), A), Board(readings(seed, 100))
+    a.write([0, 100], {50})
+    b.write([50, 100], set())
+    b.key = B
+    b.write([50, 100], set())
+    rows = placed(a.documents, b.documents)
+    assert Counter(row["fate"] for row in rows) == {USED: 2, COPY: 1}
+    assert merged(rows, a, b) == Counter(existing(a, b))
+
+
 def test_a_cloned_card_without_keys_is_told() -> None:
     """4,096 readings taken, of which half are one board's after the copy: they are missing, not forgotten."""
     before = readings(1, 1_024)

@@ -62,6 +62,13 @@ def test_what_came_late_and_is_no_reading_of_the_stream_has_no_time() -> None:
     assert others == (1, -2, NEVER, NEVER, NEVER, NEVER)
 
 
+def test_what_is_lost_after_a_late_bucket_is_after_the_newest_reading_before_it() -> None:
+    """All of the bucket came late: it does not say how far the times had come."""
+    first, second, third = closed(10, 5, 30)
+    [_, _, lost] = gaps_of([first, second._replace(gap=-1), third._replace(gap=4)])
+    assert lost == (2, 4, 10 * SECOND, 30 * SECOND, 30 * SECOND, NEVER)
+
+
 def test_what_a_document_misses_in_all_is_what_its_rows_say() -> None:
     """Where buckets were merged their gaps are not: the losses stay, and what was taken back is beside them."""
     first, second, third, fourth = closed(10, 5, 20, 30)
