@@ -189,6 +189,7 @@ class _Lines:
         self._first, self._last = (ints(ledger, name) for name in ("first", "t_last"))
         self._end = of_runs(ledger, "end", self._first + ints(ledger, "readings"))
         self._is_run = runs_of(ledger)
+        self._reached = np.asarray(ledger["reached"].combine_chunks().fill_null(False))
         self._retired = np.flatnonzero(np.asarray(pc.equal(ledger["fate"], RETIRED).combine_chunks()))
         codes = [ledger[name].combine_chunks().dictionary_encode() for name in OWNED_BY]
         changes = np.zeros(max(ledger.num_rows - 1, 0), bool)
@@ -271,15 +272,11 @@ class _Lines:
     def _ends(self, begin: int, cut: int) -> dict[str | None, tuple[int, int]]:
         """Where the documents before end, by key, as the line has it after them."""
         out: dict[str | None, tuple[int, int]] = {}
-        if cut > begin:
-            some = self._ledger.slice(begin, cut - begin).select(
-                ["key", "first", "readings", "t_last", "reached", "run"]
-            )
-            some = some.filter(some["reached"])
-            end, last = of_runs(some, "end", ints(some, "first") + ints(some, "readings")), ints(some, "t_last")
-            for at in np.flatnonzero(end == end.max(initial=0)).tolist():  # a run's last document ends it in time, too
-                key = some["key"][at].as_py()
-                out[key] = max(out.get(key, (0, 0)), (int(end[at]), int(last[at])))
+        at = begin + np.flatnonzero(self._reached[begin:cut])
+        for row in at[self._end[at] == self._end[at].max(initial=0)].tolist():
+            key = self._ledger["key"][row].as_py()
+            mine = int(self._end[row]), int(self._last[row])  # a run's last document ends it in time, too
+            out[key] = max(out.get(key, (0, 0)), mine)
         return out
 
 

@@ -50,7 +50,8 @@ def _row(ledger: Ledger, device: str, stream: str, positions: Any) -> dict[str, 
     certain = sums["readings"] - sums["doubt"]
     known = certain + missing
     share = certain / known if known else 1.0 if sums["readings"] else None
-    some, tags = ledger.table.take(pa.array(used)), ledger.table["tags"][ledger.newest((device, stream))]
+    some = ledger.table.select(["incarnation", "key"]).take(pa.array(used))
+    tags = ledger.table["tags"][ledger.newest((device, stream))]
     return {
         "device": device, "stream": stream, "documents": int(ledger.documents[used].sum()), "missing": missing,
         "completeness": share, "left_out": int(positions.size - used.size),
