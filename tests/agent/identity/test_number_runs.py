@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from array import array
+from contextlib import closing
 
 import pytest
 
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
 from hypothesis import given
 from hypothesis import strategies as st
+from memory_stores import empty
 
+from sluicegate_agent.identity import Sequences
 from sluicegate_agent.identity.epoch import Epoch
 from sluicegate_agent.identity.verdict import content_of, contents_of
 from sluicegate_agent.messages import Decoded, Message
@@ -39,6 +42,25 @@ def test_a_run_is_remembered_as_its_numbers_are(runs: list[int], horizon: int, f
         for content in contents:
             one_by_one.put(one_by_one.high + 1, content, time)
         assert memory(together) == memory(one_by_one)
+
+
+@pytest.mark.parametrize(("comes_again", "last"), [(True, 6), (False, 0)])
+def test_a_run_is_kept_as_long_as_its_numbers_are(comes_again: bool, last: int) -> None:
+    """Until the broker knows that the commit after it was acknowledged, where it sends again what was not."""
+    with closing(empty()) as store:
+        together, one_by_one = (Sequences(store, "s", 64) for _ in range(2))
+        for each in (together, one_by_one):
+            each.check(1, None, 7, 1_000, comes_again=False)
+            each.committed(5)
+        run = together.run_of(None)
+        assert run is not None
+        together.take_run(run, array("I", [8, 9, 10]), 1_004, comes_again=comes_again)
+        for number, content in enumerate((8, 9, 10), 2):
+            one_by_one.check(number, None, content, 1_004, comes_again=comes_again)
+        alone = one_by_one.run_of(None)
+        assert alone is not None
+        assert memory(run) == memory(alone)
+        assert run.last == last
 
 
 @given(
