@@ -67,14 +67,10 @@ class LazyGroup(click.Group):
         listed = self.list_commands(ctx)
         rest = [name for name in listed if not any(name in names for names in SECTIONS.values())]
         for title, names in [*SECTIONS.items(), ("Further", tuple(rest))]:
-            rows = [(name, self._summary(ctx, name)) for name in names if name in listed]
-            if rows:
+            commands = {name: self.get_command(ctx, name) for name in names if name in listed}
+            if rows := [(name, each.get_short_help_str(limit=90)) for name, each in commands.items() if each]:
                 with formatter.section(title):
                     formatter.write_dl(rows)
-
-    def _summary(self, ctx: click.Context, name: str) -> str:
-        command = self.get_command(ctx, name)
-        return command.get_short_help_str(limit=90) if command else ""
 
 
 def _entry_points() -> dict[str, EntryPoint]:

@@ -90,7 +90,8 @@ class Body:
         whole, first, at = self.placed_whole(), self.first, 0
         if not self.times:
             yield from whole
-        for kind, n in zip(self.kinds, self.n, strict=True) if self.times else ():
+            return
+        for kind, n in zip(self.kinds, self.n, strict=True):
             if kind & AS_READINGS:
                 times = self.times[at : at + n]
                 yield first, n, min(times), max(times)
