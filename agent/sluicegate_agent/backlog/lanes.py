@@ -67,7 +67,7 @@ class Lane:
         self.sections.frombytes(bytes(self.sections.itemsize * (rows - len(self.sections))))
 
     def append(self, first: int, n: int, singles: int, section: int = 0) -> None:
-        """A row after the newest; its size class is the number of binary digits of n."""
+        """A row after the newest; its size class is the number of binary digits of n, at least 1."""
         self.extend([first], [n], [singles], [section])
 
     def extend(
@@ -75,7 +75,7 @@ class Lane:
     ) -> None:
         """Rows after the newest, at least one, as `append` takes each."""
         self.firsts.extend(firsts)
-        self.classes += bytes(map(int.bit_length, sizes))
+        self.classes += bytes([n.bit_length() or 1 for n in sizes])
         self.singles += bytes(singles)
         self.held += sum(singles)
         self.end = firsts[-1] + sizes[-1]
@@ -150,7 +150,7 @@ class Lane:
             self.held += singles[at] - few - more
             if self.sections:
                 self.carried -= self.sections[other]
-            classes[at] = ((firsts[other + 1] if other + 1 < rows else self.end) - firsts[at]).bit_length()
+            classes[at] = ((firsts[other + 1] if other + 1 < rows else self.end) - firsts[at]).bit_length() or 1
             classes[other] = _GONE
             merged.append(firsts[at])
             gone.append(firsts[other])
@@ -180,7 +180,7 @@ class Lane:
 
 
 _ANY = re.compile(b"[^\\x00]")
-#: The class of a row that is merged into the one before it: no row has no reading.
+#: The class of a row that is merged into the one before it: no other has this, not even a damaged one of 0 readings.
 _GONE = 0
 
 
