@@ -16,7 +16,7 @@ WHOLE = os.environ.get("SLUICEGATE_TESTS") == "whole"
 #: Whether every combination of a test's parameters runs.
 COMBINED = WHOLE or os.environ.get("SLUICEGATE_TESTS") == "combined"
 #: How many windows a check by brute force asks; SLUICEGATE_WINDOWS sets another number.
-WINDOWS = int(os.environ.get("SLUICEGATE_WINDOWS", "1000000" if WHOLE else "10000"))
+WINDOWS = int(os.environ.get("SLUICEGATE_WINDOWS", "1000000" if WHOLE else "5000"))
 
 Case = TypeVar("Case")
 

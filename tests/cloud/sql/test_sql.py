@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from random_worlds import MINUTE, Cut, random_fleet
 from table_worlds import Rows, differences, documents_of, store_at, table_of, take_in, windows
+from thorough import some
 
 import sluicegate_cloud
 from sluicegate_cloud.table import devices as known
@@ -151,7 +152,7 @@ def test_documents_and_buckets_as_they_are(sql: Any, srv: Path) -> None:
 
 @pytest.mark.parametrize(
     ("statement", "said"),
-    [
+    some([
         (FROM + "('{srv}/fleet', window => '1h')", "is a table, which answers what it was made for"),
         (FROM + "('{srv}/chunks', window => '90min')", "is no whole number of slide"),
         (FROM + "('{srv}/chunks', aggregates => 'mode')", "choose from count, sum, mean"),
@@ -162,7 +163,7 @@ def test_documents_and_buckets_as_they_are(sql: Any, srv: Path) -> None:
         (VIEW + "v2 USING sluicegate OPTIONS (path '{srv}/chunks', version '3')", "is no table"),
         (VIEW + "v3 USING sluicegate OPTIONS (path '{srv}/fleet', version '9')", "no version 9"),
         (VIEW + "v4 USING sluicegate OPTIONS (path '{srv}/fleet', row 'x')", "no option 'row'"),
-    ],
+    ], 3),
 )  # fmt: skip
 def test_what_cannot_be_asked_says_why(sql: Any, srv: Path, statement: str, said: str) -> None:
     """With the reason in Spark's message."""

@@ -39,7 +39,7 @@ from sluicegate_cloud.table.versions import Store, Version
 
 MOST = 300
 ASKED = ("count", "sum", "mean", "std", "min", "max")
-WORLDS = number(200, 6)
+WORLDS = number(200, 4)
 
 
 def last_start(row: dict[str, Any], window_us: int) -> int:

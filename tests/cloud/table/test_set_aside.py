@@ -129,7 +129,7 @@ def test_a_window_that_reaches_into_what_is_set_aside_is_told_as_incomplete(
         assert differences(windows(store, version), windows(store, anew(store, version))) == []
 
 
-@pytest.mark.parametrize("seed", range(number(200, 10)))
+@pytest.mark.parametrize("seed", range(number(200, 4)))
 def test_the_rows_that_a_stream_keeps_are_those_that_it_may_have(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,7 +41,7 @@ def run(command: str, folder: Path) -> list[dict[str, Any]]:
     return measured
 
 
-@pytest.mark.parametrize("command", some(list(command_line.COMMANDS), 3))
+@pytest.mark.parametrize("command", some(list(command_line.COMMANDS), 5))
 def test_a_command_gives_rows_with_figures_and_says_where_they_are_from(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
