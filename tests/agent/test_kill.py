@@ -19,7 +19,7 @@ from sluicegate_agent import faults
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow]
 SHARES = 3
-RUNS, KILLS_EACH = number(10, 4), 20
+RUNS, KILLS_EACH = number(10, 3), 20
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_killed_at_every_step(quick: Path, share: int) -> None:
     rng = random.Random(share)
     folder = quick / "killed"
     ends = [place for place, name in enumerate(trace, 1) if name == "accept: end"]
-    for at in chosen(trace, 6)[share::SHARES]:
+    for at in chosen(trace, 9)[share::SHARES]:
         fresh(folder)
         assert not in_child(folder, made, at)
         lost = rng.randint(0, RECEIVE_MAXIMUM // 2) if rng.random() < 0.5 else 0

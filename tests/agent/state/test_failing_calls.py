@@ -18,10 +18,10 @@ from thorough import WHOLE
 HERE = Path(__file__).parent
 #: Which calls, the error (0: a short write), how many in a row, and every which N begins in `make test`.
 CALLS = [
-    ("write", errno.ENOSPC, 1, 47), ("write", errno.EIO, 6, 91), ("write", errno.EDQUOT, 40, 131),
-    ("write", errno.EROFS, 1, 131), ("write", errno.EINTR, 1, 131), ("write", 0, 1, 91),
-    ("sync", errno.EIO, 1, 7), ("sync", errno.EIO, 5, 17),
-    ("open", errno.EROFS, 1, 7), ("open", errno.ENOSPC, 3, 11), ("read", errno.EIO, 1, 29),
+    ("write", errno.ENOSPC, 1, 79), ("write", errno.EIO, 6, 149), ("write", errno.EDQUOT, 40, 199),
+    ("write", errno.EROFS, 1, 199), ("write", errno.EINTR, 1, 199), ("write", 0, 1, 91),
+    ("sync", errno.EIO, 1, 13), ("sync", errno.EIO, 5, 29),
+    ("open", errno.EROFS, 1, 13), ("open", errno.ENOSPC, 3, 17), ("read", errno.EIO, 1, 47),
     ("rename", errno.ENOSPC, 1, 1), ("truncate", errno.EIO, 1, 1), ("unlink", errno.EROFS, 1, 1),
 ]  # fmt: skip
 
