@@ -95,6 +95,7 @@ def test_the_fleet_is_what_the_definitions_say(tmp_path: Path, seed: int) -> Non
         widths = sorted((row["mean_high"] - row["mean_low"] for row in alone), reverse=True)
         found = [one for one in told["widest"] if (one["stream"], one["aggregate"]) == (stream, "mean")]
         assert [one["width"] for one in found] == pytest.approx([width for width in widths[:WIDEST] if width > 0])
+        assert all(one["high"] - one["low"] == pytest.approx(one["width"], rel=1e-3) for one in found)
     series = zip(told["series"]["stream"], told["series"]["device"], strict=True)
     found_series = [(told["streams"][stream], None if device < 0 else names[device]) for stream, device in series]
     assert len(found_series) == len({*found_series})

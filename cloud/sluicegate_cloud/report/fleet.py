@@ -127,7 +127,8 @@ def _widest(rows: pa.Table, aggregates: list[str], widest: dict[tuple[str, str],
 def _one(rows: pa.Table, name: str, stream: str, at: int, width: float) -> dict[str, Any]:
     told = {"stream": stream, "device": rows["device"][at].as_py(), "aggregate": name, "width": rounded(width)}
     told["start"] = rows["window_start"][at].as_py() // 1000
-    return told | {end or "value": rounded(_float(rows[f"{name}{end}"][at])) for end in ("", "_low", "_high")}
+    ends = {"value": "", "low": "_low", "high": "_high"}
+    return told | {called: rounded(_float(rows[f"{name}{end}"][at])) for called, end in ends.items()}
 
 
 def _float(value: pa.Scalar) -> float | None:
