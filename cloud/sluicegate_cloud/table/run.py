@@ -22,10 +22,11 @@ from pyspark.sql import functions as sf
 from sluicegate_cloud.documents import ARROW
 from sluicegate_cloud.grid import expand_ranges
 from sluicegate_cloud.session import parallelism
-from sluicegate_cloud.table import horizon, shard, silence, whole
+from sluicegate_cloud.table import horizon, shard, whole
 from sluicegate_cloud.table import ledger as ledgers
 from sluicegate_cloud.table.adding import meets
 from sluicegate_cloud.table.grouping import registry as registries
+from sluicegate_cloud.table.grouping import silence
 from sluicegate_cloud.table.grouping.groups import labels_of
 from sluicegate_cloud.table.grouping.registry import Registry
 from sluicegate_cloud.table.ranges import FIRST, LAST, Ends, Ranges, crossing, joined, merged

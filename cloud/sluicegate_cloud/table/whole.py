@@ -26,8 +26,8 @@ from sluicegate_cloud.table.adding import frames_of, touched_shares
 from sluicegate_cloud.table.answering import REVISION, column
 from sluicegate_cloud.table.carried.windows import OfAll
 from sluicegate_cloud.table.grouping.groups import column_of, columns_of, label_of, labels_of, stream_of
+from sluicegate_cloud.table.grouping.silence import SilentDevices
 from sluicegate_cloud.table.ranges import Ends, Ranges, crossing
-from sluicegate_cloud.table.silence import SilentDevices
 from sluicegate_cloud.table.versions import Definition, Store, Version
 
 #: Rows of shares and of windows that are held at a time, about.
